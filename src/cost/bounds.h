@@ -1,0 +1,45 @@
+/*
+ * What the search needs of the cost model before a plan is complete: a layer's time as a function of what is recomputed
+ * and offloaded, without building its operations again. The same code as mb_kind_cost_fill, in kind.c.
+ */
+#ifndef MBSIM_COST_BOUNDS_H
+#define MBSIM_COST_BOUNDS_H
+
+#include "cost/kind_sums.h"
+
+enum { MB_KIND_REPLAYS = 16, MB_KIND_TENSORS = 48 };
+
+/* One layer of a kind: what runs once, what each set of recompute modules runs again, and the tensors kept. */
+struct mb_kind_pieces {
+	struct mb_sums once;
+	double host_s, sync_s;          /* before the factors of the plan */
+	int replay_count;
+	struct mb_replay_piece {
+		unsigned modules;
+		struct mb_sums add;
+		double host_s;
+	} replay[MB_KIND_REPLAYS];
+	int saved_count;
+	struct mb_saved saved[MB_KIND_TENSORS];         /* equal removers and offload groups together */
+	double full_saved_bytes, input_bytes;
+	double forward_transient_bytes, backward_transient_bytes;
+};
+
+/* What a stage adds up for each of its layers. */
+struct mb_kind_row {
+	double gpu_s, forward_s, host_s, sync_s;
+	double saved_bytes, offloaded_bytes, replay_transient_bytes;
+};
+
+/* scratch: any kind cost; its contents are lost, except that its ops are those of the kind. */
+void mb_kind_pieces_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int kind,
+                         struct mb_kind_cost *scratch, struct mb_kind_pieces *ret);
+
+/* Equal to mb_kind_cost_fill up to rounding. The plan may differ from that of the pieces in EP overlap and pipeline. */
+void mb_kind_row_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_kind_pieces *pieces,
+                      struct mb_treatment t, struct mb_kind_row *ret);
+
+/* What pipeline transfers add to each micro-batch of a rank, and the delay between neighbours in the schedule. */
+double mb_transfer_seconds(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, double *ret_hop_s);
+
+#endif

@@ -1,0 +1,90 @@
+#include "cost/roofline.h"
+
+#include <math.h>
+
+/* Output tiles of the libraries' kernels and how well each keeps the tensor cores fed; 256 x 256 takes two SMs on Blackwell. */
+struct tile {
+	double m, n, sms, efficiency;
+};
+
+static const struct tile hopper_tiles[] = {
+	{ 128, 256, 1, 1.0 }, { 256, 128, 1, 1.0 }, { 128, 128, 1, 0.92 }, { 64, 256, 1, 0.88 }, { 128, 64, 1, 0.75 }, { 0, 0, 0, 0 }
+};
+static const struct tile blackwell_tiles[] = {
+	{ 256, 256, 2, 1.0 }, { 128, 256, 1, 0.96 }, { 128, 128, 1, 0.90 }, { 128, 64, 1, 0.75 }, { 0, 0, 0, 0 }
+};
+
+double mb_wave_efficiency(const struct mb_hardware *hw, double m, double n, double groups)
+{
+	const struct tile *tile = hw->architecture >= MB_BLACKWELL ? blackwell_tiles : hopper_tiles;
+	double best = 0;
+
+	for (; tile->m > 0; tile++) {
+		double slots = floor(hw->sm_count / tile->sms);
+		double tiles = groups * ceil(m / tile->m) * ceil(n / tile->n);
+		double waves = ceil(tiles / slots);
+		double spent, efficiency;
+
+		/* Persistent kernels blur the last wave; it costs at least half of one. */
+		spent = waves <= 1 ? 1 : tiles / slots > waves - 0.5 ? tiles / slots : waves - 0.5;
+		efficiency = tile->efficiency * groups * m * n / (spent * slots * tile->m * tile->n);
+		best = efficiency > best ? efficiency : best;
+	}
+	return best;
+}
+
+double mb_format_peak(const struct mb_hardware *hw, enum mb_format format)
+{
+	switch (format) {
+	case MB_FMT_FP32:
+		return hw->bf16_flop_per_s / 2;         /* TF32 */
+	case MB_FMT_FP8:
+	case MB_FMT_MXFP8:
+		return hw->fp8_flop_per_s > 0 ? hw->fp8_flop_per_s : hw->bf16_flop_per_s;
+	case MB_FMT_FP4:
+		return hw->fp4_flop_per_s > 0 ? hw->fp4_flop_per_s : mb_format_peak(hw, MB_FMT_FP8);
+	case MB_FMT_BF16:
+		break;
+	}
+	return hw->bf16_flop_per_s;
+}
+
+static double ceiling(const struct mb_params *k, enum mb_format format)
+{
+	switch (format) {
+	case MB_FMT_FP8:
+		return k->gemm_fp8_frac;
+	case MB_FMT_MXFP8:
+		return k->gemm_mxfp8_frac;
+	case MB_FMT_FP4:
+		return k->gemm_fp4_frac;
+	case MB_FMT_BF16:
+	case MB_FMT_FP32:
+		break;
+	}
+	return k->gemm_bf16_frac;
+}
+
+double mb_stream_rate(const struct mb_case *c)
+{
+	return c->hardware.hbm_bytes_per_s * c->params.hbm_frac;
+}
+
+/*
+ * t = 2 m n k / (peak a (tdp/reference)^x wave k/(k + k_half)), not below the traffic of its operands. k_half grows with
+ * the rate of the format: the same time to fill a pipeline is worth more products.
+ */
+double mb_gemm_seconds(const struct mb_case *c, double m, double n, double k, double groups, enum mb_format format, bool grouped)
+{
+	static const double width[] = { [MB_FMT_FP32] = 4, [MB_FMT_BF16] = 2, [MB_FMT_FP8] = 1, [MB_FMT_MXFP8] = 1, [MB_FMT_FP4] = 0.5 };
+	const struct mb_params *p = &c->params;
+	double half = p->gemm_k_half * 2 / fmin(width[format], 2) * (grouped ? p->grouped_k_factor : 1);
+	double power = pow(c->hardware.tdp_w / p->reference_power_w, p->power_exponent);
+	double rate = mb_format_peak(&c->hardware, format) * ceiling(p, format) * power * mb_wave_efficiency(&c->hardware, m, n, groups)
+	              * k / (k + half) * (grouped ? p->grouped_gemm_frac : 1);
+	double bytes = (width[format] * (m * k + k * n) + 2 * m * n) * groups;
+
+	if (m <= 0 || n <= 0 || k <= 0)
+		return 0;
+	return fmax(2 * m * n * k * groups / rate, bytes / mb_stream_rate(c));
+}

@@ -1,0 +1,34 @@
+/* What a rank keeps between steps. Private to src/cost. */
+#ifndef MBSIM_COST_STATES_H
+#define MBSIM_COST_STATES_H
+
+#include "cost/cost.h"
+
+/* Parameters of a pipeline rank, by how they are stored and sharded. */
+struct mb_rank_params {
+	double dense, expert;           /* all */
+	double dense_linear, expert_linear;
+	double dense_trained, expert_trained;
+	double tensors;
+	double unit_free;               /* embedding, output layer, final norm: outside FSDP units */
+	int moe_layers;
+	bool has_embedding, has_loss;
+};
+
+void mb_rank_params_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank,
+                         struct mb_rank_params *ret);
+
+/* Terms of memory between two steps, and the host's share of offloaded states. */
+void mb_states_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank,
+                    const struct mb_rank_params *params, double terms[MB_MEM_COUNT], double *ret_host_bytes);
+
+/* Master weights and moments of a rank under Muon, in muon.c. */
+void mb_muon_terms(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank,
+                   const struct mb_rank_params *r, double *ret_master, double *ret_moments);
+
+double mb_gradient_bytes(const struct mb_case *c, const struct mb_plan *p);    /* of one main gradient */
+bool mb_fp8_params(const struct mb_case *c);            /* weights are stored quantised */
+double mb_batch_bytes(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d);      /* of a micro-batch */
+double mb_torch_workspace(const struct mb_case *c);     /* of one thread */
+
+#endif

@@ -1,0 +1,428 @@
+#include "search/node.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost/finish.h"
+#include "cost/memory.h"
+#include "cost/split.h"
+
+/* States do not know whether their collectives overlap. */
+static bool same_states(const struct mb_plan *a, const struct mb_plan *b)
+{
+	bool fraction = a->optimizer_offload_fraction < b->optimizer_offload_fraction || a->optimizer_offload_fraction > b->optimizer_offload_fraction;
+
+	return a->use_distributed_optimizer == b->use_distributed_optimizer && a->use_megatron_fsdp == b->use_megatron_fsdp
+	       && a->sharding == b->sharding && a->optimizer_cpu_offload == b->optimizer_cpu_offload && !fraction;
+}
+
+static void fill_alike(struct mb_worker *w)
+{
+	const struct mb_choices *a = &w->l->s->axis[MB_P_OPTIMIZER];
+
+	for (int i = 0; i < a->count && i < MB_MAX_OPTIMIZERS; i++) {
+		w->alike[i] = 0;
+		while (!same_states(&a->of[w->alike[i]].plan, &a->of[i].plan))
+			w->alike[i]++;
+	}
+}
+
+bool mb_worker_init(struct mb_worker *w, struct mb_legality *l, const struct mb_splits *splits)
+{
+	memset(w, 0, sizeof *w);
+	w->l = l;
+	w->splits = splits;
+	w->cache.l = l;
+	mb_slots_fill(&l->s->c, &w->cache.slots);
+	w->cache.scratch = mb_arena_alloc(&w->arena, sizeof *w->cache.scratch);
+	w->holds = mb_arena_alloc(&w->arena, (size_t)(splits->holding_count + 1) * sizeof *w->holds);
+	w->live = mb_arena_alloc(&w->arena, MB_MAX_LIVE * sizeof *w->live);
+	fill_alike(w);
+	w->e = mb_evaluation_new();
+	w->states = mb_evaluation_new();
+	return w->e && w->states;
+}
+
+void mb_worker_free(struct mb_worker *w)
+{
+	mb_rows_free(&w->cache);
+	mb_evaluation_free(w->e);
+	mb_evaluation_free(w->states);
+	mb_arena_free(&w->arena);
+}
+
+/* The lightest value of every inner axis, so that bounds hold for all. */
+void mb_node_plan(const struct mb_worker *w, const struct mb_sizes *n, struct mb_plan *ret)
+{
+	const struct mb_space *s = w->l->s;
+
+	*ret = s->q->c.run.plan;
+	for (int axis = MB_P_SP; axis < MB_P_COUNT; axis++)
+		mb_axis_copy((enum mb_plan_key)axis, &s->axis[axis].of[0].plan, ret);
+	ret->tp = n->tp;
+	ret->cp = n->cp;
+	ret->pp = n->pp;
+	ret->ep = n->ep;
+	ret->etp = n->etp;
+	ret->micro_batch_size = n->mbs;
+	ret->vp = 1;
+}
+
+/* Outside the allocator a plan with more features only has more. */
+static void fill_outside(struct mb_worker *w)
+{
+	const struct mb_case *c = &w->l->s->c;
+	const struct mb_choices *a = &w->l->s->axis[MB_P_DISPATCHER];
+
+	for (int i = 0; i < a->count && i < 16; i++) {
+		struct mb_stage_memory empty, some;
+		struct mb_plan p = w->p;
+
+		memset(&empty, 0, sizeof empty);
+		memset(&some, 0, sizeof some);
+		some.peak_bytes = 1e9;
+		mb_axis_copy(MB_P_DISPATCHER, &a->of[i].plan, &p);
+		mb_device_memory_fill(c, &p, &w->d, &empty);
+		mb_device_memory_fill(c, &p, &w->d, &some);
+		w->outside_bytes[i] = empty.device_used_bytes;
+		w->reserved_factor = some.reserved_bytes / 1e9;
+	}
+}
+
+double mb_node_peak_limit(const struct mb_worker *w, int dispatcher)
+{
+	double usable = (double)w->l->s->c.hardware.usable_bytes, outside = w->outside_bytes[dispatcher];
+	double fits = (0.97 * usable - outside) / w->reserved_factor, risk = (usable - outside) / 1.02;
+
+	return fmax(fits, risk);
+}
+
+static void fill_slots(struct mb_worker *w);
+
+void mb_node_enter(struct mb_worker *w, const struct mb_sizes *n, double step_s)
+{
+	const struct mb_case *c = &w->l->s->c;
+	const struct mb_choices *a = &w->l->s->axis[MB_P_OPTIMIZER];
+	unsigned facts;
+	struct mb_plan sizes;
+
+	mb_node_plan(w, n, &w->p);
+	mb_dims_fill(c, &w->p, &w->d);
+	sizes = w->p;
+	sizes.pp = n->pp;
+	w->rows = mb_rows_of(&w->cache, &sizes);
+	w->micro_batches = w->d.micro_batches;
+	w->window_s = step_s / (double)w->micro_batches;
+	w->stamp++;
+	facts = mb_space_facts(w->l->s, &w->p);
+	w->optimizers = 0;
+	for (int i = 0; i < a->count && i < MB_MAX_OPTIMIZERS; i++)
+		if (mb_choice_is_candidate(&a->of[i], facts))
+			w->optimizers |= 1u << i;
+	if (w->optimizers == 0)
+		w->optimizers = 1;
+	fill_outside(w);
+	w->limit_s = step_s;
+	w->limit_bytes = 0;
+	for (int i = 0; i < w->l->s->axis[MB_P_DISPATCHER].count && i < 16; i++)
+		w->limit_bytes = fmax(w->limit_bytes, mb_node_peak_limit(w, i));
+	for (int i = 0; i < w->cache.slots.count; i++)
+		mb_kind_cost_fill(c, &w->p, &w->d, w->cache.slots.kind[i], (struct mb_treatment){ 0, 0, false },
+		                  &w->states->kinds[w->cache.slots.kind[i]]);
+	fill_slots(w);
+}
+
+/* ---- states ---- */
+
+static const enum mb_memory_term linear[] = { MB_MEM_weights, MB_MEM_weight_cache, MB_MEM_gradients, MB_MEM_master, MB_MEM_moments,
+	MB_MEM_unsharded };
+
+static double linear_bytes(const double terms[MB_MEM_COUNT])
+{
+	double sum = 0;
+
+	for (size_t k = 0; k < sizeof linear / sizeof linear[0]; k++)
+		sum += terms[linear[k]];
+	return sum;
+}
+
+static bool is_first_alike(const struct mb_worker *w, int optimizer)
+{
+	for (int i = w->alike[optimizer]; i < optimizer; i++)
+		if ((w->optimizers >> i & 1) && w->alike[i] == w->alike[optimizer])
+			return false;
+	return (w->optimizers >> optimizer & 1) != 0;
+}
+
+static void fill_slots(struct mb_worker *w)
+{
+	const struct mb_case *c = &w->l->s->c;
+	const struct mb_choices *a = &w->l->s->axis[MB_P_OPTIMIZER];
+	struct mb_plan p = w->p;
+
+	p.overlap_moe_expert_parallel_comm = false;
+	w->states->dims = w->d;
+	memset(&w->states->split, 0, offsetof(struct mb_split, chunks) + sizeof w->states->split.chunks[0]);
+	for (int i = 0; i < a->count && i < MB_MAX_OPTIMIZERS; i++) {
+		if (!is_first_alike(w, i))
+			continue;
+		mb_axis_copy(MB_P_OPTIMIZER, &a->of[i].plan, &p);
+		for (int s = 0; s < w->cache.slots.count; s++) {
+			const struct mb_kind_cost *k = &w->states->kinds[w->cache.slots.kind[s]];
+			struct mb_rank_params one = { .dense = (double)k->dense_params, .expert = (double)k->expert_params,
+				.dense_linear = (double)k->dense_linear_params, .expert_linear = (double)k->expert_linear_params,
+				.dense_trained = (double)k->dense_trained_params, .expert_trained = (double)k->expert_trained_params };
+			double terms[MB_MEM_COUNT], host;
+
+			mb_states_fill(c, &p, w->states, 0, &one, terms, &host);
+			w->slot_bytes[i][s] = linear_bytes(terms);
+		}
+	}
+}
+
+double mb_node_holding_floor(const struct mb_worker *w, const struct mb_holding *h)
+{
+	double least = INFINITY;
+
+	for (int i = 0; i < w->l->s->axis[MB_P_OPTIMIZER].count && i < MB_MAX_OPTIMIZERS; i++) {
+		double sum = 0;
+
+		if (!is_first_alike(w, i))
+			continue;
+		for (int s = 0; s < w->cache.slots.count; s++)
+			sum += h->kinds[w->cache.slots.kind[s]] * w->slot_bytes[i][s];
+		least = sum < least ? sum : least;
+	}
+	return least;
+}
+
+static void lower_states(struct mb_worker *w, struct mb_plan p, int rank, bool first, struct mb_hold *h)
+{
+	const struct mb_case *c = &w->l->s->c;
+	const struct mb_choices *a = &w->l->s->axis[MB_P_OPTIMIZER];
+	struct mb_rank_params params;
+
+	mb_dims_fill(c, &p, &w->states->dims);
+	mb_rank_params_fill(c, &p, w->states, rank, &params);
+	for (int i = 0; i < a->count && i < MB_MAX_OPTIMIZERS; i++) {
+		double terms[MB_MEM_COUNT], host, between = 0;
+		struct mb_finish f;
+
+		if (!(w->optimizers >> i & 1))
+			continue;
+		mb_axis_copy(MB_P_OPTIMIZER, &a->of[i].plan, &p);
+		if (is_first_alike(w, i)) {
+			mb_states_fill(c, &p, w->states, rank, &params, terms, &host);
+			for (int t = 0; t < MB_MEM_COUNT; t++)
+				between += terms[t];
+			h->between[i] = fmin(h->between[i], between);
+			h->running[i] = fmin(h->running[i], between - terms[MB_MEM_gradient_copy] - terms[MB_MEM_stage_input]);
+		} else {
+			int same = w->alike[i];
+
+			while (!is_first_alike(w, same))
+				same++;
+			h->between[i] = h->between[same];
+			h->running[i] = h->running[same];
+		}
+		if (!first)             /* what follows does not know groups and dispatchers */
+			continue;
+		mb_finish_fill(c, &p, &w->states->dims, &params, w->window_s, &f);
+		h->finish_s[i] = f.reduce_exposed_s + f.gather_exposed_s + f.optimizer_s + f.fixed_s
+		                 + (double)w->micro_batches * mb_fsdp_exposed(c, &p, &w->states->dims, &params, w->window_s);
+	}
+}
+
+/* Sequence parallelism and the allgather dispatcher change workspaces; the least of all counts. */
+static void fill_hold(struct mb_worker *w, int rank, struct mb_hold *h)
+{
+	const struct mb_space *s = w->l->s;
+	const struct mb_choices *sp = &s->axis[MB_P_SP], *disp = &s->axis[MB_P_DISPATCHER];
+	struct mb_plan p = w->p;
+
+	for (int i = 0; i < MB_MAX_OPTIMIZERS; i++)
+		h->between[i] = h->running[i] = h->finish_s[i] = INFINITY;
+	p.vp = w->states->split.chunk_count / p.pp;
+	p.overlap_moe_expert_parallel_comm = p.fine_grained_activation_offloading = p.cpu_offloading = false;
+	for (int i = 0; i < sp->count * disp->count; i++) {
+		int a = i % sp->count, b = i / sp->count;
+		bool alike = b > 0 && disp->of[b].plan.dispatcher != MB_DISPATCH_ALLGATHER;
+
+		if (alike || (a > 0 && p.tp == 1))
+			continue;
+		mb_axis_copy(MB_P_SP, &sp->of[a].plan, &p);
+		mb_axis_copy(MB_P_DISPATCHER, &disp->of[b].plan, &p);
+		lower_states(w, p, rank, i == 0, h);
+	}
+	h->least_between = h->least_running = h->least_finish_s = INFINITY;
+	for (int i = 0; i < MB_MAX_OPTIMIZERS; i++) {
+		h->least_between = fmin(h->least_between, h->between[i]);
+		h->least_running = fmin(h->least_running, h->running[i]);
+		h->least_finish_s = fmin(h->least_finish_s, h->finish_s[i]);
+	}
+}
+
+const struct mb_hold *mb_node_hold(struct mb_worker *w, const struct mb_split_table *t, const struct mb_split_row *row, int rank)
+{
+	struct mb_hold *h = &w->holds[row->holding[rank]];
+	struct mb_plan p;
+
+	if (h->stamp == w->stamp)
+		return h;
+	p = w->p;
+	p.vp = t->vp;
+	mb_axis_copy(MB_P_SPLIT, &row->plan, &p);
+	mb_split_fill(&w->l->s->c, &p, &w->states->split);
+	fill_hold(w, rank, h);
+	h->stamp = w->stamp;
+	return h;
+}
+
+/* All ranks together keep all layers' states, however they are split; only what is proportional to parameters counts. */
+double mb_node_states_floor(struct mb_worker *w)
+{
+	const struct mb_case *c = &w->l->s->c;
+	const struct mb_choices *a = &w->l->s->axis[MB_P_OPTIMIZER];
+	const struct mb_split_table *t = mb_splits_of(w->splits, w->p.pp, 1);
+	double least[MB_MAX_OPTIMIZERS] = { 0 }, best = INFINITY;
+	struct mb_plan p = w->p;
+
+	if (!t || !t->legal)
+		return 0;
+	mb_axis_copy(MB_P_SPLIT, &t->rows[0].plan, &p);
+	p.overlap_moe_expert_parallel_comm = false;
+	w->states->dims = w->d;
+	mb_split_fill(c, &p, &w->states->split);
+	for (int r = 0; r < p.pp; r++) {
+		struct mb_rank_params params;
+
+		mb_rank_params_fill(c, &p, w->states, r, &params);
+		for (int i = 0; i < a->count && i < MB_MAX_OPTIMIZERS; i++) {
+			double terms[MB_MEM_COUNT], host;
+
+			if (!is_first_alike(w, i))
+				continue;
+			mb_axis_copy(MB_P_OPTIMIZER, &a->of[i].plan, &p);
+			mb_states_fill(c, &p, w->states, r, &params, terms, &host);
+			least[i] += linear_bytes(terms);
+		}
+	}
+	for (int i = 0; i < MB_MAX_OPTIMIZERS; i++)
+		if (is_first_alike(w, i))
+			best = fmin(best, least[i]);
+	return best / p.pp;
+}
+
+double mb_node_step_floor(const struct mb_worker *w, const struct mb_sizes *n, const double *layer_s)
+{
+	const struct mb_case *c = &w->l->s->c;
+	double sum = 0, replicas = c->run.gpus / ((double)n->tp * n->cp * n->pp);
+
+	for (int i = 0; i < w->cache.slots.count; i++) {
+		int kind = w->cache.slots.kind[i], layers = kind >= MB_MAX_LAYER_KINDS;
+
+		if (kind == MB_KIND_MTP)
+			layers = c->mtp_depth;
+		for (int j = 0; kind < MB_MAX_LAYER_KINDS && j < c->model.num_layers; j++)
+			layers += c->model.layers[j] == kind;
+		for (int j = 0; kind < MB_MAX_LAYER_KINDS && j < c->model.mtp_layer_count; j++)
+			layers += c->model.mtp_layers[j] == kind ? c->mtp_depth : 0;
+		if (layers > 0)
+			sum += layers * layer_s[i];
+	}
+	return floor(c->run.global_batch_size / (n->mbs * replicas)) * sum / n->pp;
+}
+
+static int layers_of(const struct mb_case *c, int kind)
+{
+	int n = 0;
+
+	for (int i = 0; i < c->model.num_layers; i++)
+		n += c->model.layers[i] == kind;
+	return n;
+}
+
+double mb_node_flight_floor(const struct mb_worker *w, const double *kept, double layer_s)
+{
+	const struct mb_case *c = &w->l->s->c;
+	double most = floor(w->limit_s / ((double)w->micro_batches * layer_s)), sum = 0, bytes[MB_KIND_COUNT];
+	int count = 0, left[MB_KIND_COUNT], rank = w->p.pp, room = 0;
+	int each = most < c->model.num_layers ? (int)most : c->model.num_layers;
+
+	for (int i = 0; i < w->cache.slots.count; i++) {
+		int kind = w->cache.slots.kind[i], n = kind < MB_MAX_LAYER_KINDS ? layers_of(c, kind) : 0, at = count;
+
+		if (n == 0)
+			continue;
+		for (; at > 0 && bytes[at - 1] < kept[i]; at--) {
+			bytes[at] = bytes[at - 1];
+			left[at] = left[at - 1];
+		}
+		bytes[at] = kept[i];
+		left[at] = n;
+		count++;
+	}
+	for (int i = 0; i < count;) {
+		int take;
+
+		if (room == 0) {
+			if (--rank < 0)
+				return INFINITY;        /* more layers than the ranks have time for */
+			room = each;
+		}
+		take = room < left[i] ? room : left[i];
+		if (take == 0)
+			return INFINITY;
+		sum += take * fmin((double)w->micro_batches, w->p.pp - rank) * bytes[i];
+		room -= take;
+		left[i] -= take;
+		i += left[i] == 0;
+	}
+	return sum / w->p.pp;
+}
+
+double mb_node_copy_s(const struct mb_worker *w)
+{
+	const struct mb_case *c = &w->l->s->c;
+
+	return 2 / (c->hardware.host_bytes_per_s * c->params.host_link_frac) / (1 + c->params.power_boost_frac);
+}
+
+/* ---- chunks in flight ---- */
+
+/* Beyond four groups of micro-batches the sets in flight repeat. */
+static long long enough_micro_batches(long long m, long long group)
+{
+	return m <= 4 * group ? m : 4 * group + m % group;
+}
+
+const struct mb_live *mb_live_of(struct mb_worker *w, const struct mb_split_table *t, bool overlap)
+{
+	long long group = w->p.microbatch_group_size > t->pp ? w->p.microbatch_group_size : t->pp;
+	long long m = enough_micro_batches(w->micro_batches, group);
+	struct mb_pipeline order = { .pp = t->pp, .vp = t->vp, .micro_batches = m, .group = w->p.microbatch_group_size, .ep_overlap = overlap };
+	struct mb_live *live;
+
+	for (int i = 0; i < w->live_count; i++)
+		if (w->live[i].table == t && w->live[i].micro_batches == m && w->live[i].overlap == overlap)
+			return &w->live[i];
+	if (w->live_count == MB_MAX_LIVE)
+		w->live_count = 0;
+	live = &w->live[w->live_count++];
+	*live = (struct mb_live){ t, m, overlap, mb_arena_alloc(&w->arena, (size_t)t->pp * sizeof(int)),
+		mb_arena_alloc(&w->arena, (size_t)t->pp * sizeof(int)), mb_arena_alloc(&w->arena, (size_t)t->pp * (MB_LIVE_SETS + 1) * (size_t)t->vp * sizeof(int32_t)) };
+	for (int r = 0; r < t->pp; r++) {
+		int n = mb_live_vectors(&order, r, MB_LIVE_SETS, live->sets + (size_t)r * (MB_LIVE_SETS + 1) * (size_t)t->vp);
+
+		live->set_count[r] = n < MB_LIVE_SETS ? n : MB_LIVE_SETS;
+		live->most[r] = (int)mb_live_count(&order, r) + 1;
+		for (int i = 0; i < live->set_count[r] * t->vp && n <= MB_LIVE_SETS; i++) {
+			int32_t chunks = live->sets[(size_t)r * (MB_LIVE_SETS + 1) * (size_t)t->vp + (size_t)i];
+
+			live->most[r] = i == 0 || chunks > live->most[r] ? chunks : live->most[r];
+		}
+	}
+	return live;
+}

@@ -1,0 +1,100 @@
+/*
+ * Sizes of a plan without virtual stages, split and everything inside: the unit of the search. Lower bounds of what
+ * lies under one, from the same functions that evaluate a plan. Private to src/search.
+ */
+#ifndef MBSIM_SEARCH_NODE_H
+#define MBSIM_SEARCH_NODE_H
+
+#include "search/best.h"
+#include "search/rows.h"
+#include "search/splits.h"
+
+struct mb_sizes {
+	int tp, cp, pp, ep, etp, mbs;
+	bool refined;
+	double step_s;                  /* lower bound of every plan under it */
+};
+
+enum { MB_MAX_OPTIMIZERS = 32, MB_LIVE_SETS = 8 };
+
+/* A rank's states and the work behind its last micro-batch, for every optimizer choice. */
+struct mb_hold {
+	long stamp;
+	double between[MB_MAX_OPTIMIZERS], running[MB_MAX_OPTIMIZERS];         /* bytes */
+	double finish_s[MB_MAX_OPTIMIZERS];             /* FSDP's work beside micro-batches included */
+	double least_between, least_running, least_finish_s;
+};
+
+/* Chunks in flight: [ranks][MB_LIVE_SETS][vp] counts, and how many sets each rank has. */
+struct mb_live {
+	const struct mb_split_table *table;
+	long long micro_batches;
+	bool overlap;
+	int *set_count;
+	int *most;                      /* of one chunk in flight */
+	int32_t *sets;
+};
+
+enum { MB_MAX_LIVE = 4096 };
+
+struct mb_worker {
+	struct mb_legality *l;
+	const struct mb_splits *splits;
+	struct mb_rows_cache cache;
+	struct mb_evaluation *e;        /* of complete plans */
+	struct mb_evaluation *states;   /* for states of single ranks */
+	struct mb_hold *holds;          /* [holdings] */
+	long stamp;
+	struct mb_live *live;
+	int live_count;
+	struct mb_arena arena;
+
+	/* The node at hand. */
+	struct mb_plan p;
+	struct mb_rows *rows;
+	struct mb_dims d;
+	long long micro_batches;
+	double window_s;                /* a micro-batch of a plan worth a look takes no longer */
+	unsigned optimizers;            /* candidates, as bits */
+	double outside_bytes[16];       /* device memory outside the allocator, by dispatcher */
+	double reserved_factor;
+	double states_bytes;            /* least mean over the ranks */
+	double slot_bytes[MB_MAX_OPTIMIZERS][MB_KIND_COUNT];    /* states of a layer, by optimizer choice and slot */
+	int alike[MB_MAX_OPTIMIZERS];   /* first optimizer choice with the same states */
+	double limit_bytes;             /* largest peak with any dispatcher */
+	double limit_s;                 /* longest step worth a look */
+};
+
+bool mb_worker_init(struct mb_worker *w, struct mb_legality *l, const struct mb_splits *splits);
+void mb_worker_free(struct mb_worker *w);
+
+void mb_node_plan(const struct mb_worker *w, const struct mb_sizes *n, struct mb_plan *ret);
+
+/* Makes the node the one at hand. step_s: upper bound of steps worth a look. */
+void mb_node_enter(struct mb_worker *w, const struct mb_sizes *n, double step_s);
+
+/* States of a rank under a split of the node. */
+const struct mb_hold *mb_node_hold(struct mb_worker *w, const struct mb_split_table *t, const struct mb_split_row *row, int rank);
+
+/* Least step by device time alone, and least mean of states over the ranks. */
+double mb_node_step_floor(const struct mb_worker *w, const struct mb_sizes *n, const double *layer_s);
+double mb_node_states_floor(struct mb_worker *w);
+
+/* Least states of what a rank holds, without what is not proportional to parameters. */
+double mb_node_holding_floor(const struct mb_worker *w, const struct mb_holding *h);
+
+/*
+ * Least mean over the ranks of bytes in flight when layers of kind slots keep kept[slot] bytes and none takes less than
+ * layer_s. [the largest layers on the last ranks, which have fewest micro-batches in flight]
+ */
+double mb_node_flight_floor(const struct mb_worker *w, const double *kept, double layer_s);
+
+/* Seconds to move a byte to the host and back. */
+double mb_node_copy_s(const struct mb_worker *w);
+
+const struct mb_live *mb_live_of(struct mb_worker *w, const struct mb_split_table *t, bool overlap);
+
+/* Largest peak of a plan that fits or is at risk, and of one that fits. */
+double mb_node_peak_limit(const struct mb_worker *w, int dispatcher);
+
+#endif

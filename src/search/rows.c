@@ -1,0 +1,366 @@
+#include "search/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One group and set of features. */
+struct variant {
+	struct mb_plan p;
+	struct mb_dims d;
+	struct mb_kind_pieces *pieces;                  /* [slots]; shared by variants that differ in EP overlap */
+	const struct mb_kind_row *plain[MB_MAX_REPS];   /* [slots] each */
+	const struct mb_kind_row *full;
+};
+
+void mb_slots_fill(const struct mb_case *c, struct mb_slots *ret)
+{
+	ret->count = 0;
+	for (int k = 0; k < c->model.kind_count; k++)
+		ret->kind[ret->count++] = (uint8_t)k;
+	ret->kind[ret->count++] = MB_KIND_EMBEDDING;
+	if (c->mtp_depth > 0)
+		ret->kind[ret->count++] = MB_KIND_MTP;
+	ret->kind[ret->count++] = MB_KIND_HEAD;
+}
+
+void mb_set_group(const struct mb_space *s, const struct mb_group *g, struct mb_plan *p)
+{
+	mb_axis_copy(MB_P_SP, &s->axis[MB_P_SP].of[g->sp].plan, p);
+	mb_axis_copy(MB_P_CP_COMM, &s->axis[MB_P_CP_COMM].of[g->cp_comm].plan, p);
+	mb_axis_copy(MB_P_TP_OVERLAP, &s->axis[MB_P_TP_OVERLAP].of[g->tp_overlap].plan, p);
+}
+
+void mb_set_feature(const struct mb_space *s, const struct mb_feature *f, struct mb_plan *p)
+{
+	mb_axis_copy(MB_P_DISPATCHER, &s->axis[MB_P_DISPATCHER].of[f->dispatcher].plan, p);
+	mb_axis_copy(MB_P_EP_OVERLAP, &s->axis[MB_P_EP_OVERLAP].of[f->overlap].plan, p);
+	mb_axis_copy(MB_P_SHARED_OVERLAP, &s->axis[MB_P_SHARED_OVERLAP].of[f->shared].plan, p);
+	mb_axis_copy(MB_P_GRAPH, &s->axis[MB_P_GRAPH].of[f->graph].plan, p);
+}
+
+static size_t variant_index(const struct mb_space *s, int group, struct mb_feature f)
+{
+	size_t i = (size_t)group;
+
+	i = i * (size_t)s->axis[MB_P_DISPATCHER].count + f.dispatcher;
+	i = i * (size_t)s->axis[MB_P_EP_OVERLAP].count + f.overlap;
+	i = i * (size_t)s->axis[MB_P_SHARED_OVERLAP].count + f.shared;
+	return i * (size_t)s->axis[MB_P_GRAPH].count + f.graph;
+}
+
+static bool same_sizes(const struct mb_plan *a, const struct mb_plan *b)
+{
+	return a->tp == b->tp && a->cp == b->cp && a->ep == b->ep && a->etp == b->etp && a->micro_batch_size == b->micro_batch_size
+	       && (a->pp > 1) == (b->pp > 1);
+}
+
+static void fill_extremes(struct mb_rows_cache *cache, struct mb_rows *r);
+
+struct mb_rows *mb_rows_of(struct mb_rows_cache *cache, const struct mb_plan *p)
+{
+	const struct mb_space *s = cache->l->s;
+	struct mb_rows *oldest = &cache->rows[0];
+	size_t variants;
+
+	cache->clock++;
+	for (int i = 0; i < MB_ROWS_CACHED; i++) {
+		struct mb_rows *r = &cache->rows[i];
+
+		if (r->used > 0 && same_sizes(&r->p, p)) {
+			r->used = cache->clock;
+			return r;
+		}
+		if (r->used < oldest->used)
+			oldest = r;
+	}
+	mb_arena_free(&oldest->arena);
+	*oldest = (struct mb_rows){ .p = *p, .used = cache->clock, .groups = mb_legality_groups(cache->l, p) };
+	variants = variant_index(s, oldest->groups->count, (struct mb_feature){ 0, 0, 0, 0 });
+	oldest->variants = mb_arena_alloc(&oldest->arena, (variants + 1) * sizeof *oldest->variants);
+	oldest->least = mb_arena_alloc(&oldest->arena, MB_MAX_REPS * sizeof *oldest->least);
+	fill_extremes(cache, oldest);
+	oldest->least_moved = mb_arena_alloc(&oldest->arena, MB_MAX_REPS * sizeof *oldest->least_moved);
+	return oldest;
+}
+
+static struct variant *variant_of(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f)
+{
+	const struct mb_space *s = cache->l->s;
+	struct variant **at = &r->variants[variant_index(s, group, f)], *v = *at;
+
+	if (v)
+		return v;
+	v = *at = mb_arena_alloc(&r->arena, sizeof *v);
+	v->p = r->p;
+	mb_set_group(s, &r->groups->of[group], &v->p);
+	mb_set_feature(s, &f, &v->p);
+	mb_dims_fill(&s->c, &v->p, &v->d);
+	if (f.overlap > 0) {
+		f.overlap = 0;
+		v->pieces = variant_of(cache, r, group, f)->pieces;
+		return v;
+	}
+	v->pieces = mb_arena_alloc(&r->arena, (size_t)cache->slots.count * sizeof *v->pieces);
+	for (int i = 0; i < cache->slots.count; i++)
+		mb_kind_pieces_fill(&s->c, &v->p, &v->d, cache->slots.kind[i], cache->scratch, &v->pieces[i]);
+	return v;
+}
+
+static unsigned modules_of(const struct mb_rows_cache *cache, int rep)
+{
+	const struct mb_plan *p = &cache->l->s->axis[MB_P_RECOMPUTE].of[cache->l->rep[rep]].plan;
+
+	return p->recompute == MB_RECOMPUTE_SELECTIVE ? p->recompute_modules : 0;
+}
+
+static const struct mb_kind_row *treat(struct mb_rows_cache *cache, struct mb_rows *r, const struct variant *v, struct mb_treatment t)
+{
+	struct mb_kind_row *rows = mb_arena_alloc(&r->arena, (size_t)cache->slots.count * sizeof *rows);
+
+	for (int i = 0; i < cache->slots.count; i++)
+		mb_kind_row_fill(&cache->l->s->c, &v->p, &v->d, &v->pieces[i], t, &rows[i]);
+	return rows;
+}
+
+const struct mb_kind_row *mb_rows_plain(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep)
+{
+	struct variant *v = variant_of(cache, r, group, f);
+
+	if (!v->plain[rep])
+		v->plain[rep] = treat(cache, r, v, (struct mb_treatment){ modules_of(cache, rep), 0, false });
+	return v->plain[rep];
+}
+
+const struct mb_kind_row *mb_rows_full(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f)
+{
+	struct variant *v = variant_of(cache, r, group, f);
+
+	if (!v->full)
+		v->full = treat(cache, r, v, (struct mb_treatment){ MB_FULL, 0, false });
+	return v->full;
+}
+
+void mb_rows_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, unsigned modules, unsigned offload,
+                       bool all, struct mb_kind_row *ret)
+{
+	struct variant *v = variant_of(cache, r, group, f);
+
+	for (int i = 0; i < cache->slots.count; i++)
+		mb_kind_row_fill(&cache->l->s->c, &v->p, &v->d, &v->pieces[i], (struct mb_treatment){ modules, offload, all }, &ret[i]);
+}
+
+double mb_rows_input_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int slot)
+{
+	return variant_of(cache, r, group, f)->pieces[slot].input_bytes;
+}
+
+/* ---- minima ---- */
+
+/* Whether graphs of these regions may have the least time: nothing captured, as much as possible, or everything. */
+static bool is_extreme_graph(const struct mb_legal_class *c, const struct mb_choices *graphs, const struct mb_feature *f)
+{
+	const struct mb_plan *p = &graphs->of[f->graph].plan;
+
+	if (p->cuda_graph_impl != MB_GRAPH_TE)
+		return true;
+	for (int i = 0; i < c->count; i++) {
+		const struct mb_plan *o = &graphs->of[c->of[i].f.graph].plan;
+
+		if (c->of[i].f.dispatcher == f->dispatcher && c->of[i].f.overlap == f->overlap && c->of[i].f.shared == f->shared
+		    && o->cuda_graph_impl == MB_GRAPH_TE && o->cuda_graph_scope != p->cuda_graph_scope
+		    && (p->cuda_graph_scope & ~o->cuda_graph_scope) == 0)
+			return false;
+	}
+	return true;
+}
+
+static bool same_feature(const struct mb_feature *a, const struct mb_feature *b)
+{
+	return a->dispatcher == b->dispatcher && a->overlap == b->overlap && a->shared == b->shared && a->graph == b->graph;
+}
+
+static void add_extremes(struct mb_rows_cache *cache, struct mb_rows *r, bool virtual)
+{
+	const struct mb_space *s = cache->l->s;
+	const struct mb_choices *overlaps = &s->axis[MB_P_EP_OVERLAP];
+	struct mb_plan p = r->p;
+	const struct mb_legal_class *c;
+
+	p.vp = virtual ? 2 : 1;
+	c = mb_legality_class(cache->l, &p);
+	for (int i = 0; i < c->count; i++) {
+		struct mb_feature f = c->of[i].f;
+		bool known = false;
+
+		if (f.overlap > 1 && overlaps->of[f.overlap].plan.delay_wgrad_compute && overlaps->of[1].plan.overlap_moe_expert_parallel_comm)
+			continue;               /* costs the same */
+		if (!is_extreme_graph(c, &s->axis[MB_P_GRAPH], &f))
+			continue;
+		for (int j = 0; j < r->extreme_count; j++)
+			known |= same_feature(&r->extremes[j].f, &f);
+		for (int g = 0; g < r->groups->count && !known; g++)
+			r->extremes[r->extreme_count++] = (struct mb_extreme){ g, f };
+	}
+}
+
+static void fill_extremes(struct mb_rows_cache *cache, struct mb_rows *r)
+{
+	const struct mb_space *s = cache->l->s;
+	size_t most = variant_index(s, r->groups->count, (struct mb_feature){ 0, 0, 0, 0 });
+
+	r->extremes = mb_arena_alloc(&r->arena, (most + 1) * sizeof *r->extremes);
+	add_extremes(cache, r, false);
+	if (r->p.pp > 1)
+		add_extremes(cache, r, true);
+}
+
+/* What stays of a layer. */
+static double kept_bytes(const struct mb_kind_pieces *p, unsigned modules, unsigned offload)
+{
+	double bytes = 0;
+
+	for (int i = 0; i < p->saved_count; i++)
+		if (!(p->saved[i].removed_by & modules) && !(p->saved[i].offload & offload))
+			bytes += p->saved[i].bytes;
+	return bytes;
+}
+
+static void lower(const struct mb_rows_cache *cache, const struct mb_kind_row *from, struct mb_kind_row *to)
+{
+	for (int i = 0; i < cache->slots.count; i++) {
+		to[i].gpu_s = fmin(to[i].gpu_s, from[i].gpu_s);
+		to[i].forward_s = fmin(to[i].forward_s, from[i].forward_s);
+		to[i].host_s = cache->graphs_help ? fmin(to[i].host_s, from[i].host_s) : 0;
+		to[i].sync_s = cache->graphs_help ? fmin(to[i].sync_s, from[i].sync_s) : 0;
+		to[i].saved_bytes = fmin(to[i].saved_bytes, from[i].saved_bytes);
+		to[i].offloaded_bytes = fmin(to[i].offloaded_bytes, from[i].offloaded_bytes);
+	}
+}
+
+static struct mb_kind_row *start_least(struct mb_rows_cache *cache, struct mb_rows *r)
+{
+	struct mb_kind_row *least = mb_arena_alloc(&r->arena, (size_t)cache->slots.count * sizeof *least);
+
+	for (int i = 0; i < cache->slots.count; i++)
+		least[i] = (struct mb_kind_row){ .gpu_s = INFINITY, .forward_s = INFINITY, .saved_bytes = INFINITY,
+			.offloaded_bytes = INFINITY, .host_s = INFINITY, .sync_s = INFINITY };
+	return least;
+}
+
+const struct mb_kind_row *mb_rows_least(struct mb_rows_cache *cache, struct mb_rows *r, int rep)
+{
+	struct mb_kind_row *least, rows[MB_KIND_COUNT];
+
+	if (r->least[rep])
+		return r->least[rep];
+	least = start_least(cache, r);
+	for (int e = 0; e < r->extreme_count; e++) {
+		int group = r->extremes[e].group;
+		struct mb_feature f = r->extremes[e].f;
+		const struct mb_kind_row *plain = mb_rows_plain(cache, r, group, f, rep);
+
+		for (int i = 0; i < cache->slots.count; i++) {
+			rows[i] = plain[i];
+			rows[i].offloaded_bytes = kept_bytes(&variant_of(cache, r, group, f)->pieces[i], modules_of(cache, rep), ~0u);
+		}
+		lower(cache, rows, least);
+	}
+	return r->least[rep] = least;
+}
+
+const struct mb_moved *mb_rows_least_moved(struct mb_rows_cache *cache, struct mb_rows *r, int rep)
+{
+	const struct mb_choices *a = &cache->l->s->axis[MB_P_OFFLOAD];
+	int slots = cache->slots.count;
+	struct mb_moved *least;
+
+	if (r->least_moved[rep])
+		return r->least_moved[rep];
+	least = mb_arena_alloc(&r->arena, (size_t)(a->count * slots) * sizeof *least);
+	for (int i = 0; i < a->count * slots; i++)
+		least[i] = (struct mb_moved){ INFINITY, INFINITY };
+	for (int e = 0; e < r->extreme_count; e++) {
+		const struct variant *v = variant_of(cache, r, r->extremes[e].group, r->extremes[e].f);
+		unsigned modules = modules_of(cache, rep);
+
+		if (e > 0 && v->pieces == variant_of(cache, r, r->extremes[e - 1].group, r->extremes[e - 1].f)->pieces)
+			continue;
+		for (int i = 0; i < a->count * slots; i++) {
+			const struct mb_plan *o = &a->of[i / slots].plan;
+			const struct mb_kind_pieces *p = &v->pieces[i % slots];
+			unsigned moved = o->fine_grained_activation_offloading ? o->offload_modules : 0;
+			double kept = kept_bytes(p, modules, moved);
+
+			least[i].kept = o->cpu_offloading ? 0 : fmin(least[i].kept, kept);
+			least[i].moved = o->cpu_offloading ? 0 : fmin(least[i].moved, kept_bytes(p, modules, 0) - kept);
+		}
+	}
+	return r->least_moved[rep] = least;
+}
+
+const struct mb_kind_row *mb_rows_least_full(struct mb_rows_cache *cache, struct mb_rows *r)
+{
+	struct mb_kind_row *least, rows[MB_KIND_COUNT];
+
+	if (r->least_full)
+		return r->least_full;
+	least = start_least(cache, r);
+	for (int e = 0; e < r->extreme_count; e++) {
+		int group = r->extremes[e].group;
+		struct mb_feature f = r->extremes[e].f;
+		const struct mb_kind_row *full = mb_rows_full(cache, r, group, f);
+
+		for (int i = 0; i < cache->slots.count; i++) {
+			rows[i] = full[i];
+			rows[i].saved_bytes = rows[i].offloaded_bytes = mb_rows_input_bytes(cache, r, group, f, i);
+		}
+		lower(cache, rows, least);
+	}
+	return r->least_full = least;
+}
+
+/* Without recompute nothing takes longer; where the user excludes that, the least of all choices. */
+const struct mb_kind_row *mb_rows_least_any(struct mb_rows_cache *cache, struct mb_rows *r)
+{
+	const struct mb_legality *l = cache->l;
+	struct mb_kind_row *least;
+
+	if (r->least_any)
+		return r->least_any;
+	if (l->s->axis[MB_P_RECOMPUTE].of[l->rep[0]].plan.recompute == MB_RECOMPUTE_NONE)
+		return r->least_any = mb_rows_least(cache, r, 0);
+	least = start_least(cache, r);
+	for (int rep = 0; rep < l->rep_count; rep++)
+		lower(cache, mb_rows_least(cache, r, rep), least);
+	return r->least_any = least;
+}
+
+/* Whether, at some sizes, no layer takes less host time with fewer regions captured. */
+bool mb_rows_graphs_help(struct mb_rows_cache *cache, struct mb_rows *r)
+{
+	const struct mb_choices *graphs = &cache->l->s->axis[MB_P_GRAPH];
+
+	for (int a = 0; a < graphs->count; a++) {
+		for (int b = 0; b < graphs->count; b++) {
+			const struct mb_plan *p = &graphs->of[a].plan, *o = &graphs->of[b].plan;
+			bool te = p->cuda_graph_impl == MB_GRAPH_TE && o->cuda_graph_impl == MB_GRAPH_TE;
+			struct mb_feature f = { 0, 0, 0, (uint8_t)a }, g = { 0, 0, 0, (uint8_t)b };
+
+			if (!te || (p->cuda_graph_scope & ~o->cuda_graph_scope) != 0)
+				continue;
+			for (int k = 0; k < cache->slots.count; k++)
+				if (mb_rows_plain(cache, r, 0, g, 0)[k].host_s > mb_rows_plain(cache, r, 0, f, 0)[k].host_s
+				    || mb_rows_plain(cache, r, 0, g, 0)[k].sync_s > mb_rows_plain(cache, r, 0, f, 0)[k].sync_s)
+					return false;
+		}
+	}
+	return true;
+}
+
+void mb_rows_free(struct mb_rows_cache *cache)
+{
+	for (int i = 0; i < MB_ROWS_CACHED; i++) {
+		mb_arena_free(&cache->rows[i].arena);
+		cache->rows[i] = (struct mb_rows){ .used = 0 };
+	}
+}

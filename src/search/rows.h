@@ -1,0 +1,75 @@
+/*
+ * Time and saved bytes of a layer of every kind, for the sizes of one tensor-, context- and expert-parallel group and
+ * all that may be chosen beside them. Filled as asked for. Private to src/search.
+ */
+#ifndef MBSIM_SEARCH_ROWS_H
+#define MBSIM_SEARCH_ROWS_H
+
+#include "cost/bounds.h"
+#include "search/legal.h"
+
+/* Kinds that the model has, in slots. */
+struct mb_slots {
+	int count;
+	uint8_t kind[MB_KIND_COUNT];
+};
+
+void mb_slots_fill(const struct mb_case *c, struct mb_slots *ret);
+
+struct mb_moved { double kept, moved; };
+struct mb_extreme { int group; struct mb_feature f; };
+
+struct mb_rows {
+	struct mb_plan p;               /* outer axes of the sizes; pp 1 or 2 for whether there is a pipeline */
+	struct mb_arena arena;
+	const struct mb_groups *groups;
+	struct variant **variants;      /* [group][dispatcher][overlap][shared][graph] */
+	const struct mb_kind_row **least;               /* [rep] */
+	const struct mb_kind_row *least_full, *least_any;
+	struct mb_extreme *extremes;    /* variants among which the least of everything is */
+	int extreme_count;
+	const struct mb_moved **least_moved;            /* [rep]: [offloading choice][slots] */
+	long used;                      /* for the cache */
+};
+
+enum { MB_ROWS_CACHED = 12 };
+
+struct mb_rows_cache {
+	struct mb_legality *l;
+	struct mb_slots slots;
+	struct mb_rows rows[MB_ROWS_CACHED];
+	long clock;
+	struct mb_kind_cost *scratch;
+	bool graphs_help;               /* capturing more never costs host time */
+};
+
+/* Rows for a plan's sizes; valid until MB_ROWS_CACHED others were asked for. */
+struct mb_rows *mb_rows_of(struct mb_rows_cache *cache, const struct mb_plan *p);
+
+/* By slot. rep: recompute choice; of full recompute, what layers outside its treatment cost. */
+const struct mb_kind_row *mb_rows_plain(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep);
+const struct mb_kind_row *mb_rows_full(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f);
+/* The same with an offloading choice: ret[slots]; whole layers when all. */
+void mb_rows_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, unsigned modules, unsigned offload,
+                       bool all, struct mb_kind_row *ret);
+double mb_rows_input_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int slot);
+
+/*
+ * No more than any group and feature costs. saved_bytes: nothing offloaded; offloaded_bytes: what
+ * stays when everything that can be is. Full: of layers fully recomputed, which save their input. Any: of every choice.
+ */
+const struct mb_kind_row *mb_rows_least(struct mb_rows_cache *cache, struct mb_rows *r, int rep);
+const struct mb_kind_row *mb_rows_least_full(struct mb_rows_cache *cache, struct mb_rows *r);
+const struct mb_kind_row *mb_rows_least_any(struct mb_rows_cache *cache, struct mb_rows *r);
+
+/* Least bytes of a layer that stay and that are moved, for a recompute choice beside every offloading choice: [choice][slots]. */
+const struct mb_moved *mb_rows_least_moved(struct mb_rows_cache *cache, struct mb_rows *r, int rep);
+
+bool mb_rows_graphs_help(struct mb_rows_cache *cache, struct mb_rows *r);
+void mb_rows_free(struct mb_rows_cache *cache);
+
+/* Sets a plan's group or features from their indices. */
+void mb_set_group(const struct mb_space *s, const struct mb_group *g, struct mb_plan *p);
+void mb_set_feature(const struct mb_space *s, const struct mb_feature *f, struct mb_plan *p);
+
+#endif

@@ -1,0 +1,50 @@
+/* Every stage split of a pipeline: which layers each chunk holds. Private to src/search. */
+#ifndef MBSIM_SEARCH_SPLITS_H
+#define MBSIM_SEARCH_SPLITS_H
+
+#include "search/space.h"
+
+/* A chunk as time and memory see it: its layers in order and the blocks at the ends. Interned: equal chunks share one. */
+struct mb_piece {
+	uint16_t kinds[MB_KIND_COUNT];
+	uint16_t first_layer, layers;
+	uint8_t mtp;
+	bool embedding, loss;
+	uint32_t hash;
+};
+
+/* What a pipeline rank holds in all its chunks. */
+struct mb_holding {
+	uint16_t kinds[MB_KIND_COUNT];
+	uint16_t vp;
+	uint16_t layers;                /* decoder and MTP layers */
+	uint32_t hash;
+};
+
+struct mb_split_row {
+	struct mb_plan plan;            /* fields of the split axis */
+	int max_layers;                 /* on one rank */
+	uint16_t *piece;                /* [pp * vp] */
+	uint16_t *holding;              /* [pp] */
+};
+
+struct mb_split_table {
+	int pp, vp, count;
+	bool legal;                     /* else the one row breaks a rule */
+	struct mb_split_row *rows;      /* by max_layers, then in the order of spellings */
+};
+
+enum { MB_MAX_PIECES = 4096, MB_MAX_HOLDINGS = 16384 };
+
+struct mb_splits {
+	struct mb_split_table *table;   /* [pp list][vp]: found through mb_splits_of */
+	int count, capacity;
+	int piece_count, holding_count;
+	struct mb_piece *pieces;
+	struct mb_holding *holdings;
+};
+
+void mb_splits_fill(struct mb_space *s, struct mb_splits *ret);
+const struct mb_split_table *mb_splits_of(const struct mb_splits *s, int pp, int vp);
+
+#endif

@@ -1,0 +1,6 @@
+#include "mbsim.h"
+
+const char *mbsim_version(void)
+{
+	return MBSIM_VERSION;
+}

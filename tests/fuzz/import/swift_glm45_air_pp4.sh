@@ -1,0 +1,13 @@
+2megatron sft \
+    --load ZhipuAI/GLM-4.5-Air-Base-mcore \
+    --tensor_model_parallel_size 8 \
+    --pipeline_model_parallel_size 4 \
+    --context_parallel_size 1 \
+    --expert_tensor_parallel_size 1 \
+    --expert_model_parallel_size 16 \
+    --moe_permute_fusion true --moe_grouped_gemm true --moe_shared_expert_overlap true \
+    --micro_batch_size 2 --global_batch_size 16 \
+    --packing true --padding_free true \
+    --recompute_granularity full --recompute_method uniform --recompute_num_layers 1 \
+    --cross_entropy_loss_fusion true --max_length 4096 \
+    --no_save_optim true --no_save_rng true --sequence_parallel true --attention_backend flash

@@ -1,0 +1,149 @@
+/* Laws of one layer's cost: what couples its parts must keep bounds of the search valid. */
+#include "cost/kind.h"
+#include "cost/roofline.h"
+#include "expect.h"
+#include "load.h"
+
+#include <stdio.h>
+
+static struct mb_arena arena;
+
+static void done(void)
+{
+	mb_arena_free(&arena);
+}
+
+TestSuite(kind, .fini = done);
+
+/* The recursion of paired layers, contention-free: 4.557 ms of compute, a third of it forward, four transfers of x ms. */
+Test(kind, overlap_follows_the_recursion)
+{
+	static const struct { double x, ms; bool delayed; } cases[] = {
+		{ 0.2, 4.557, false }, { 0.672, 4.557, false }, { 1.0, 5.038, false }, { 1.0, 4.798, true }, { 1.5, 6.038, false },
+		{ 2.0, 8.0, false }, { 3.0, 12.0, false },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		expect_rel(mb_overlapped_seconds(4.557 / 3, 4.557 * 2 / 3, 4 * cases[i].x, cases[i].delayed), cases[i].ms, 2e-4, "pair of layers");
+}
+
+/* More of anything never ends sooner, and nothing ends before its longest part or after the sum of all. */
+Test(kind, overlap_is_monotone)
+{
+	for (double f = 0; f < 4; f += 0.25) {
+		for (double b = 0; b < 8; b += 0.25) {
+			for (double x = 0; x < 16; x += 0.25) {
+				for (int delayed = 0; delayed < 2; delayed++) {
+					double t = mb_overlapped_seconds(f, b, x, delayed);
+
+					cr_expect(t >= fmax(f + b, x) && t <= f + b + x);
+					cr_expect(mb_overlapped_seconds(f + 0.01, b, x, delayed) >= t);
+					cr_expect(mb_overlapped_seconds(f, b + 0.01, x, delayed) >= t);
+					cr_expect(mb_overlapped_seconds(f, b, x + 0.01, delayed) >= t);
+				}
+				cr_expect(mb_overlapped_seconds(f, b, x, true) <= mb_overlapped_seconds(f, b, x, false));
+			}
+		}
+	}
+}
+
+Test(kind, meeting_is_a_norm)
+{
+	const struct mb_params k = { .host_norm_power = 8 };
+	const double pairs[][2] = { { 1, 1 }, { 3, 0.5 }, { 0.1, 2 }, { 0, 1 }, { 1, 0 }, { 7, 6.5 } };
+
+	expect_rel(mb_meet(&k, 1, 1, 0), pow(2, 1.0 / 8), 1e-14, "equal sides");
+	expect_rel(mb_meet(&k, 5, 0, 2), 7, 1e-15, "no host");
+	for (int i = 0; i < 6; i++) {
+		for (int j = 0; j < 6; j++) {
+			double a = mb_meet(&k, pairs[i][0], pairs[i][1], 0), b = mb_meet(&k, pairs[j][0], pairs[j][1], 0);
+			double both = mb_meet(&k, pairs[i][0] + pairs[j][0], pairs[i][1] + pairs[j][1], 0);
+
+			cr_expect(both <= (a + b) * (1 + 1e-14), "sub-additive");
+			cr_expect(both >= fmax(a, b) * (1 - 1e-14), "monotone");
+		}
+		expect_rel(mb_meet(&k, 3 * pairs[i][0], 3 * pairs[i][1], 0), 3 * mb_meet(&k, pairs[i][0], pairs[i][1], 0), 1e-14, "homogeneous");
+	}
+}
+
+static const char *const runs[] = {
+	"model: deepseek-v3, hardware: gb200-nvl72, gpus: 256, seq: 4096, gbs: 4096, precision: fp8_mx, ep: 64, pp: 4",
+	"model: qwen3-30b-a3b, hardware: dgx-h100, gpus: 16, seq: 4096, gbs: 1024, precision: bf16, ep: 16",
+	"model: llama3-70b, hardware: dgx-h100, gpus: 64, seq: 8192, gbs: 256, precision: fp8_cs, tp: 4, sp: true, pp: 8",
+	"model: nemotron-3-nano, hardware: gb300-nvl72, gpus: 8, seq: 8192, gbs: 512, precision: fp8_mx, ep: 8",
+	"model: gpt-oss-120b, hardware: dgx-b200, gpus: 64, seq: 4096, gbs: 1280, precision: bf16, ep: 8",
+};
+
+/* Every module set against every larger one: recompute only adds time and only removes saved bytes. */
+Test(kind, recompute_trades_time_for_memory)
+{
+	static struct mb_query q;
+	static struct mb_kind_cost small, large;
+	struct mb_dims d;
+	char yaml[512];
+
+	for (size_t r = 0; r < sizeof runs / sizeof runs[0]; r++) {
+		snprintf(yaml, sizeof yaml, "{%s}", runs[r]);
+		load_query(yaml, &arena, &q);
+		mb_dims_fill(&q.c, &q.c.run.plan, &d);
+		for (int k = 0; k < q.c.model.kind_count; k++) {
+			for (unsigned set = 0; set < 128; set++) {
+				mb_kind_cost_fill(&q.c, &q.c.run.plan, &d, k, (struct mb_treatment){ set, 0, false }, &small);
+				for (unsigned add = 1; add < 128; add <<= 1) {
+					if (set & add)
+						continue;
+					mb_kind_cost_fill(&q.c, &q.c.run.plan, &d, k, (struct mb_treatment){ set | add, 0, false }, &large);
+					cr_expect(large.saved_bytes <= small.saved_bytes, "%s kind %d set %x add %x", runs[r], k, set, add);
+					cr_expect(large.forward_gpu_s + large.backward_gpu_s >= (small.forward_gpu_s + small.backward_gpu_s) * (1 - 1e-12),
+					          "%s kind %d set %x add %x", runs[r], k, set, add);
+					cr_expect(large.host_s >= small.host_s * (1 - 1e-12));
+				}
+			}
+		}
+	}
+}
+
+/* The time terms add up to the step, the memory terms to the peak, on every stage. */
+Test(kind, parts_add_up)
+{
+	struct mb_evaluation *e = mb_evaluation_new();
+	static struct mb_query q;
+	char yaml[512];
+
+	for (size_t r = 0; r < sizeof runs / sizeof runs[0]; r++) {
+		double sum = 0;
+
+		snprintf(yaml, sizeof yaml, "{%s}", runs[r]);
+		load_query(yaml, &arena, &q);
+		load_evaluate(&q, e);
+		for (int i = 0; i < MB_TIME_COUNT; i++) {
+			cr_expect_geq(e->time_terms[i], 0, "%s: %s", runs[r], mb_time_terms[i].json);
+			sum += e->time_terms[i];
+		}
+		expect_rel(sum, e->step_s, 1e-9, runs[r]);
+		for (int s = 0; s < q.c.run.plan.pp; s++) {
+			sum = 0;
+			for (int i = 0; i < MB_MEM_COUNT; i++) {
+				cr_expect_geq(e->stage_memory[s].terms[i], 0, "%s: %s", runs[r], mb_memory_terms[i].json);
+				sum += e->stage_memory[s].terms[i];
+			}
+			expect_rel(sum, e->stage_memory[s].peak_bytes, 1e-12, runs[r]);
+		}
+	}
+	mb_evaluation_free(e);
+}
+
+/* 132 multiprocessors, tiles of 128 x 256: m 4096 n 5120 makes 640 tiles, n 1536 192, n 2048 256. */
+Test(kind, wave_quantisation)
+{
+	const struct mb_hardware h100 = { .architecture = MB_HOPPER, .sm_count = 132 };
+
+	expect_rel(mb_wave_efficiency(&h100, 4096, 5120, 1), 640.0 / 132 / (640.0 / 132), 1e-12, "five waves, the last nearly full");
+	expect_rel(mb_wave_efficiency(&h100, 4096, 2048, 1), 256 / 132.0 / (256 / 132.0), 1e-12, "two waves");
+	cr_expect_leq(mb_wave_efficiency(&h100, 64, 64, 1), 1.0 / 32);
+	for (double n = 64; n < 20000; n += 64) {
+		double w = mb_wave_efficiency(&h100, 4096, n, 1);
+
+		cr_expect(w > 0 && w <= 1 + 1e-12, "n %g: %g", n, w);
+	}
+}

@@ -1,0 +1,166 @@
+/* Accuracy on every published run: nothing is dropped without a reason, every answer is whole, and the bars hold. */
+#include "measured_fixture.h"
+
+TestSuite(validate, .init = begin, .fini = done);
+
+static void expect_whole(const struct mb_trial *t)
+{
+	const struct mb_run *run = &t->q->c.run;
+	double terms = 0;
+
+	mb_evaluate(&t->q->c, &run->plan, e);
+	cr_expect(isfinite(e->step_s) && e->step_s > 0, "%s: step %g", t->row->id, e->step_s);
+	cr_expect(e->low_s > 0 && e->low_s <= e->step_s && e->step_s <= e->high_s && isfinite(e->high_s), "%s: band", t->row->id);
+	cr_expect(isfinite(e->peak_bytes) && e->peak_bytes > 0, "%s: peak %g", t->row->id, e->peak_bytes);
+	for (int i = 0; i < MB_TIME_COUNT; i++)
+		terms += e->time_terms[i];
+	cr_expect(fabs(terms / e->step_s - 1) < 1e-6, "%s: terms add up to %g of %g", t->row->id, terms, e->step_s);
+	for (int stage = 0; stage < run->plan.pp; stage++) {
+		const struct mb_stage_memory *m = &e->stage_memory[stage];
+
+		cr_expect(isfinite(m->peak_bytes) && m->between_bytes > 0 && m->peak_bytes >= m->between_bytes * 0.5, "%s: stage %d", t->row->id, stage);
+	}
+}
+
+static bool one_of(const char *word, const char *const *words)
+{
+	while (*words && strcmp(*words, word) != 0)
+		words++;
+	return *words != NULL;
+}
+
+static void expect_bar(const char *by, const char *group, const char *quantity, int n, double median, double mean, double p90)
+{
+	const struct mb_summary *s = mb_accuracy_find(&accuracy, by, group, quantity);
+
+	cr_assert(s != NULL, "nothing of %s %s", group, quantity);
+	cr_expect_geq(s->n, n, "%s %s: only %d rows", group, quantity, s->n);
+	cr_expect(s->median <= median, "%s %s: median %.3f %%, bar %.3f %%", group, quantity, 100 * s->median, 100 * median);
+	cr_expect(s->mean <= mean, "%s %s: mean %.3f %%, bar %.3f %%", group, quantity, 100 * s->mean, 100 * mean);
+	cr_expect(s->p90 <= p90, "%s %s: p90 %.3f %%, bar %.3f %%", group, quantity, 100 * s->p90, 100 * p90);
+}
+
+Test(validate, throughput_runs_are_accepted_and_whole, .timeout = 60)
+{
+	read_published("throughput.jsonl");
+	cr_expect_eq(set.count, 230);
+	cr_expect_eq(trials.count + trials.skipped_count, set.count);
+	for (int i = 0; i < trials.skipped_count; i++)
+		cr_expect(strstr(trials.skipped[i].skip, "deepseek-v4-flash") != NULL, "%s: %s", trials.skipped[i].id, trials.skipped[i].skip);
+	cr_expect_eq(trials.skipped_count, 2);
+	for (int i = 0; i < trials.count; i++)
+		expect_whole(&trials.trials[i]);
+}
+
+/* The bars are those of the prototype that the equations come from, with 0.8 points of slack. */
+Test(validate, throughput_bars, .timeout = 60)
+{
+	read_published("throughput.jsonl");
+	mb_accuracy_score(&trials, e, &accuracy);
+	mb_accuracy_group(&accuracy);
+	expect_bar("all", "all", "step_s", 228, 0.045, 0.058, 0.125);
+
+	const struct mb_summary *s = mb_accuracy_find(&accuracy, "all", "all", "step_s");
+
+	cr_expect(s->in_band >= 0.75, "%.0f %% in the band", 100 * s->in_band);
+	cr_expect(fabs(s->bias) <= 0.02, "bias %.1f %%", 100 * s->bias);
+}
+
+Test(validate, golden_runs_are_accepted_and_whole, .timeout = 60)
+{
+	static const char *const modelled[] = { "gpt", "moe", "hybrid", "nemotron", NULL };
+	int refused = 0;
+
+	read_published("golden.jsonl");
+	cr_expect_eq(set.count, 430);
+	cr_expect_eq(trials.count + trials.skipped_count, set.count);
+	for (int i = 0; i < trials.skipped_count; i++) {
+		const struct mb_measured *row = &trials.skipped[i];
+		bool known = strstr(row->skip, "suspect record") || strstr(row->skip, "not modelled") || strstr(row->skip, "not known");
+
+		cr_expect(known, "%s: %s", row->id, row->skip);
+		if (!one_of(row->family, modelled)) {
+			refused++;
+			cr_expect(strstr(row->skip, row->family) || strstr(row->skip, "reinforcement"), "%s is not refused by its name: %s", row->id, row->skip);
+		}
+	}
+	cr_expect_eq(refused, 50, "%d rows of other families", refused);
+	for (int i = 0; i < trials.count; i++)
+		expect_whole(&trials.trials[i]);
+}
+
+/*
+ * Rows with a known gap are skipped by mb_trial_gap; what is left of gpt and moe has to be this close. No bar for the
+ * first step's peak: compilation and autotuning spikes are in it.
+ */
+Test(validate, golden_bars, .timeout = 60)
+{
+	read_published("golden.jsonl");
+	mb_accuracy_score(&trials, e, &accuracy);
+	mb_accuracy_group(&accuracy);
+	expect_bar("family", "gpt", "between_steps_bytes", 260, 0.004, 0.004, 0.012);
+	expect_bar("family", "moe", "between_steps_bytes", 80, 0.004, 0.004, 0.012);
+	expect_bar("family", "gpt", "peak_allocated_bytes", 260, 0.004, 0.005, 0.015);
+	expect_bar("family", "moe", "peak_allocated_bytes", 80, 0.004, 0.006, 0.015);
+	expect_bar("family", "hybrid", "peak_allocated_bytes", 4, 0.006, 0.006, 0.01);
+}
+
+/* Rows outside of a gap must not hide behind it: few are excluded. */
+Test(validate, few_golden_rows_are_gaps, .timeout = 60)
+{
+	int gaps = 0;
+
+	read_published("golden.jsonl");
+	for (int i = 0; i < trials.skipped_count; i++)
+		gaps += strstr(trials.skipped[i].skip, "family") == NULL;
+	cr_expect_leq(gaps, 26, "%d rows of modelled families are left out", gaps);
+}
+
+Test(validate, a_run_predicts_better_than_its_share_of_peak, .timeout = 60)
+{
+	static const char *const baselines[] = { "constant MFU per model", "constant MFU per GPU and precision", "same model on another GPU, by peak" };
+
+	read_published("throughput.jsonl");
+	mb_accuracy_score(&trials, e, &accuracy);
+	mb_accuracy_group(&accuracy);
+	mb_accuracy_baselines(&trials, &accuracy);
+	const struct mb_summary *own = mb_accuracy_find(&accuracy, "all", "all", "step_s");
+
+	for (size_t i = 0; i < sizeof baselines / sizeof baselines[0]; i++) {
+		const struct mb_summary *s = mb_accuracy_find(&accuracy, "baseline", baselines[i], "step_s");
+
+		cr_assert(s != NULL, "%s", baselines[i]);
+		cr_expect_gt(s->n, 200, "%s", baselines[i]);
+		cr_expect(s->mean > 2 * own->mean, "%s: %.1f %% against %.1f %%", baselines[i], 100 * s->mean, 100 * own->mean);
+	}
+}
+
+/* What varies within a study is predicted better than the levels, whose settings are half unknown. */
+Test(validate, studies, .timeout = 60)
+{
+	read_published("ab.jsonl");
+	cr_expect_eq(set.count, 91);
+	cr_expect_eq(trials.count + trials.skipped_count, set.count);
+	mb_accuracy_score(&trials, e, &accuracy);
+	mb_accuracy_group(&accuracy);
+	expect_bar("all", "all", "step_ratio", 14, 0.03, 0.04, 0.1);
+	expect_bar("all", "all", "peak_allocated_bytes", 8, 0.02, 0.02, 0.03);
+}
+
+Test(validate, other_sources, .timeout = 60)
+{
+	read_published("other.jsonl");
+	cr_expect_eq(trials.count + trials.skipped_count, set.count);
+	cr_expect_gt(trials.count, 400);
+	for (int i = 0; i < trials.skipped_count; i++)
+		cr_expect(strstr(trials.skipped[i].skip, "cannot be read") == NULL && strstr(trials.skipped[i].skip, "unknown") == NULL,
+		          "%s: %s", trials.skipped[i].id, trials.skipped[i].skip);
+	for (int i = 0; i < trials.count; i++)
+		expect_whole(&trials.trials[i]);
+	mb_accuracy_score(&trials, e, &accuracy);
+	mb_accuracy_group(&accuracy);
+	expect_bar("source", "SimuMax B200", "peak_allocated_bytes", 43, 0.002, 0.005, 0.012);
+	expect_bar("source", "Korthikanti 2022", "step_s", 10, 0.06, 0.07, 0.13);
+	expect_bar("source", "MLPerf Training", "step_s", 90, 0.07, 0.09, 0.2);
+	expect_bar("all", "all", "step_s", 400, 0.08, 0.12, 0.25);
+}
