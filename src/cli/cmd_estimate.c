@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include "cli/run.h"
+#include "plan/routing.h"
 #include "report/estimate.h"
 
 const char mb_help_estimate[] =
@@ -18,6 +19,7 @@ const char mb_help_estimate[] =
 	"\n"
 	"  --rank N         plan N of the search over the open keys\n"
 	"  --all-stages     every pipeline stage\n"
+	"  --routing-skew S peak under uneven routing: S spreads the experts' popularity, 0 leaves chance (--seed N)\n"
 	"  --assumptions    every constant of the time model, with its source\n"
 	"  --require COND   a limit such as 'step_s<=15' or 'margin_bytes>=4 GiB'; exit 5 when missed\n"
 	"  --format table|json|csv|md   --output FILE   --quiet   --threads N\n"
@@ -63,6 +65,33 @@ static int judge(struct mb_call *call, const struct mb_estimate *x)
 	return status;
 }
 
+/* The peak when the busiest expert-parallel rank has more than its share, the median step and one in a hundred. */
+static void spread_routing(struct mb_call *call, struct mb_judged *judged, struct mb_evaluation *e)
+{
+	struct mb_routing_peaks *peaks = &judged->estimate.routing;
+	struct mb_case c = judged->query.c;
+	const struct mb_plan *p = &judged->query.c.run.plan;
+	int seed = call->options.seed > 0 ? call->options.seed : 1;
+	struct mb_routing routing;
+
+	if (!call->options.draw_routing || !judged->estimate.e)
+		return;
+	if (!mb_routing_draw(&c.model, p->ep, judged->estimate.e->dims.local_tokens * p->ep, call->options.routing_skew,
+	                     (uint64_t)seed, &routing)) {
+		mb_report(&call->diags, MB_WARNING, (struct mb_pos){ NULL, 0, 0 }, "", "--routing-skew: %s has no experts to route to", c.model.name);
+		return;
+	}
+	*peaks = (struct mb_routing_peaks){ true, call->options.routing_skew, routing.p50, routing.p99, 0, 0, seed };
+	c.run.moe_router_force_load_balancing = false;
+	c.run.moe_load_imbalance = routing.p50;
+	mb_evaluate(&c, p, e);
+	peaks->p50_bytes = e->peak_bytes;
+	c.run.moe_load_imbalance = routing.p99;
+	mb_evaluate(&c, p, e);
+	peaks->p99_bytes = e->peak_bytes;
+	mb_evaluate(&judged->query.c, p, e);
+}
+
 int mb_cmd_estimate(struct mb_call *call)
 {
 	const struct mb_options *o = &call->options;
@@ -81,6 +110,7 @@ int mb_cmd_estimate(struct mb_call *call)
 	if (!e)
 		return MB_EXIT_INTERNAL;
 	mb_run_judge(judged, e);
+	spread_routing(call, judged, e);
 	judged->estimate.args =
 		o->rank ? mb_arena_printf(&call->arena, "%s --rank %d", call->args, o->rank) : call->args;
 	judged->estimate.all_stages = o->all_stages;

@@ -195,6 +195,22 @@ static bool set_loosen(struct reader *r, const char *value)
 	return true;
 }
 
+static bool set_routing_skew(struct reader *r, const char *value)
+{
+	char *end;
+
+	r->o->draw_routing = true;
+	r->o->routing_skew = strtod(value, &end);
+	if (end == value || *end != '\0' || !(r->o->routing_skew >= 0 && r->o->routing_skew <= 3))
+		return fail(r, "routing-skew", value, "a spread from 0 (chance alone) to 3, such as 0.5");
+	return true;
+}
+
+static bool set_seed(struct reader *r, const char *value)
+{
+	return read_count(r, "seed", value, 2147483647, &r->o->seed);
+}
+
 static bool set_days(struct reader *r, const char *value)
 {
 	return read_amount(r, "days", value, MB_PURE, 0.01, 1e5, "days until it must be done, such as 30", &r->o->days);
@@ -286,6 +302,8 @@ static const struct {
 	{ "to",          true,  MB_CMD_EXPORT,                   set_to },
 	{ "batch",       true,  MB_CMD_ESTIMATE,                 set_batch },
 	{ "all-stages",  false, MB_CMD_ESTIMATE,                 set_all_stages },
+	{ "routing-skew", true, MB_CMD_ESTIMATE,                 set_routing_skew },
+	{ "seed",        true,  MB_CMD_ESTIMATE,                 set_seed },
 	{ "assumptions", false, MB_CMD_ESTIMATE,                 set_assumptions },
 	{ "jobs",        true,  MB_CMD_SWEEP,                    set_jobs },
 	{ "store",       true,  MB_CMD_SWEEP,                    set_store },

@@ -24,6 +24,9 @@ struct mb_options {
 	const char *to;                 /* export */
 	const char *by, *also_free;     /* validate, calibrate */
 	double loosen;                  /* calibrate; 0: not given */
+	bool draw_routing;              /* estimate: --routing-skew was given */
+	double routing_skew;
+	int seed;                       /* 0: not given */
 	bool quiet, help, version, flat, all_stages, assumptions;
 	int threads, top, rank;         /* 0: not given */
 	enum mb_objective objective;

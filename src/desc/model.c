@@ -167,14 +167,16 @@ static void format_value(const struct mb_field *f, int value, char *text, size_t
 /* Rows of the model itself: struct mb_model stands at the start of struct model_file. */
 bool mb_model_field(const struct mb_model *m, int index, const char **key, char *text, size_t size)
 {
-	const struct mb_field *f = &fields[index];
-	const char *at = (const char *)m + f->offset;
+	const struct mb_field *f;
+	const char *at;
 	int value = 0;
 	bool truth;
 	double number;
 
 	if ((size_t)index >= sizeof fields / sizeof fields[0])
 		return false;
+	f = &fields[index];
+	at = (const char *)m + f->offset;
 	*key = f->key;
 	text[0] = '\0';
 	if (f->kind == MB_FIELD_NAME) {

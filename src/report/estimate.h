@@ -6,6 +6,13 @@
 #include "plan/rules.h"
 #include "report/style.h"
 
+/* The peak under uneven routing, by quantile of the busiest expert-parallel rank. */
+struct mb_routing_peaks {
+	bool drawn;                     /* asked for, and there are experts */
+	double skew, p50_imbalance, p99_imbalance, p50_bytes, p99_bytes;
+	int seed;
+};
+
 struct mb_estimate {
 	const struct mb_query *q;
 	const struct mb_evaluation *e;          /* NULL: the sizes of the run make no sense, nothing can be said */
@@ -14,6 +21,7 @@ struct mb_estimate {
 	enum mb_verdict verdict;                /* MB_ILLEGAL when an error rule is broken */
 	const char *args;                       /* the run as typed, for "next" lines */
 	bool all_stages, assumptions;
+	struct mb_routing_peaks routing;
 };
 
 /* MB_ILLEGAL if any violation is an error, else the evaluation's own verdict. */

@@ -37,6 +37,16 @@ static void add_memory(cJSON *document, const struct mb_estimate *x)
 	mb_json_int(o, "peak_stage", e->peak_stage);
 	mb_json_text(o, "peak_phase", mb_phase_names[peak->phase]);
 	add_terms(o, peak->terms, e->peak_bytes);
+	if (x->routing.drawn) {
+		cJSON *routing = mb_json_object(o, "routing");
+
+		mb_json_number(routing, "skew", x->routing.skew);
+		mb_json_int(routing, "seed", x->routing.seed);
+		mb_json_number(routing, "imbalance_p50", x->routing.p50_imbalance);
+		mb_json_number(routing, "imbalance_p99", x->routing.p99_imbalance);
+		mb_json_bytes(routing, "peak_allocated_bytes_p50", x->routing.p50_bytes);
+		mb_json_bytes(routing, "peak_allocated_bytes_p99", x->routing.p99_bytes);
+	}
 
 	cJSON *stages = mb_json_array(o, "stages");
 

@@ -214,6 +214,10 @@ void mb_estimate_memory(const struct mb_estimate *x, const struct mb_style *s, s
 	               mb_number_gib(m->first_step_peak_bytes).s, mb_number_gib(m->peak_bytes).s,
 	               mb_number_gib(m->reserved_bytes).s, mb_number_gib(m->device_used_bytes).s,
 	               mb_number_gib(m->between_bytes).s);
+	if (x->routing.drawn)
+		mb_text_printf(ret, "routing skew %.2g: busiest rank %.2f (median) to %.2f (99 in 100) of the mean, peak %s to %s\n", x->routing.skew,
+		               x->routing.p50_imbalance, x->routing.p99_imbalance, mb_number_gib(x->routing.p50_bytes).s,
+		               mb_number_gib(x->routing.p99_bytes).s);
 	if (m->host_bytes > 0)
 		mb_text_printf(ret, "on the host %s GiB a GPU\n", mb_number_gib(m->host_bytes).s);
 }

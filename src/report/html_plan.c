@@ -180,7 +180,8 @@ void mb_report_front(struct mb_report *r)
 
 	mb_report_section(r, "front", "Front");
 	if (cJSON_GetArraySize(front) < 2) {
-		mb_page_add(r->page, MB_BLOCK_TEXT, cJSON_GetArraySize(front) == 0 ? "This sweep estimates given plans: there was no choice between time and memory."
+		mb_page_add(r->page, MB_BLOCK_TEXT, strcmp(mb_capacity_text(r->c->head, "mode"), "estimate") == 0
+		            ? "This sweep estimates given plans: there was no choice between time and memory."
 		            : "No plan trades time for memory: the fastest is the smallest too.");
 		return;
 	}
