@@ -72,6 +72,19 @@ void mb_advice_front(struct mb_advice *a)
 	}
 }
 
+void mb_advice_tell_illegal(struct mb_advice *a, const struct mb_trial *t)
+{
+	mb_advice_reason(a, "The run breaks %s and would stop at launch whatever is chosen here; mbsim check says how to mend it.",
+	                 t->broken ? t->broken->id : "a size rule");
+}
+
+bool mb_advice_hopeless(const struct mb_trial *t)
+{
+	unsigned choices = 1u << MB_P_DISPATCHER | 1u << MB_P_EP_OVERLAP | 1u << MB_P_SHARED_OVERLAP | 1u << MB_P_GRAPH | 1u << MB_P_RECOMPUTE | 1u << MB_P_VP;
+
+	return t->broken && !(t->broken->reads & choices);
+}
+
 bool mb_option_usable(const struct mb_option *o)
 {
 	return o->t.sized && (o->t.verdict == MB_FITS || o->t.verdict == MB_AT_RISK);

@@ -78,6 +78,12 @@ void mb_advice_reason(struct mb_advice *a, const char *fmt, ...) __attribute__((
 /* Marks the options that no legal one beats in both step and peak. */
 void mb_advice_front(struct mb_advice *a);
 
+/* Says that the run would not start whatever is chosen. */
+void mb_advice_tell_illegal(struct mb_advice *a, const struct mb_trial *t);
+
+/* Whether a rule is broken that no choice of dispatcher, overlap, graphs, recompute or virtual stages can mend. */
+bool mb_advice_hopeless(const struct mb_trial *t);
+
 /* Whether an option may be recommended: it passes the rules and fits. */
 bool mb_option_usable(const struct mb_option *o);
 

@@ -139,6 +139,10 @@ void mb_advise_dispatcher(const struct mb_query *q, struct mb_evaluation *e, str
 		ret->recommended = mb_option_usable(now) ? 0 : -1;
 		return;
 	}
+	if (mb_advice_hopeless(&t)) {
+		mb_advice_tell_illegal(ret, &t);
+		return;
+	}
 	for (size_t i = 0; i < sizeof dispatchers / sizeof dispatchers[0]; i++)
 		try_dispatcher(b, ret, (int)i);
 	for (int i = 1; i < ret->count && ret->now == 0; i++) {

@@ -335,6 +335,10 @@ void mb_advise_overlap(const struct mb_query *q, struct mb_evaluation *e, struct
 		ret->recommended = mb_option_usable(now) ? 0 : -1;
 		return;
 	}
+	if (mb_advice_hopeless(&t)) {
+		mb_advice_tell_illegal(ret, &t);
+		return;
+	}
 	for (int i = 0; i < TRANSPORTS; i++) {
 		for (int m = OFF; m < MODES; m++)
 			try_option(o, i, false, m);

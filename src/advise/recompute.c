@@ -472,8 +472,10 @@ void mb_advise_recompute(const struct mb_query *q, double target_bytes, struct m
 	r->a = ret;
 	mb_bench_init(&r->b, q, e);
 	try_recompute(r, MB_OPTION_NONE, MB_RECOMPUTE_NONE, 0, MB_METHOD_NONE, 0, "none");
-	if (!ret->options[ret->reference].t.sized)
+	if (ret->options[ret->reference].t.broken || !ret->options[ret->reference].t.sized) {
+		mb_advice_tell_illegal(ret, &ret->options[ret->reference].t);
 		return;
+	}
 	try_singles(r);
 	try_sets(r);
 	try_full(r);

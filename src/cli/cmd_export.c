@@ -32,6 +32,10 @@ int mb_cmd_export(struct mb_call *call)
 	struct mb_text text = { 0 };
 	int status;
 
+	if (o->format != MB_FORMAT_TABLE) {
+		mb_fail(&call->diags, (struct mb_pos){ 0 }, "export has --to, and no --format");
+		return MB_EXIT_USAGE;
+	}
 	if (o->to == NULL) {
 		mb_fail(&call->diags, (struct mb_pos){ 0 }, "--to is missing, expected bridge, megatron, yaml or sbatch");
 		return MB_EXIT_USAGE;

@@ -47,7 +47,9 @@ int mb_cmd_import(struct mb_call *call)
 	struct mb_import x = { 0 };
 	struct mb_text text = { 0 };
 
-	if (!arguments_are_settings(call))
+	if (o->format != MB_FORMAT_TABLE)
+		mb_fail(&call->diags, (struct mb_pos){ 0 }, "import prints YAML, it has no other --format");
+	if (!arguments_are_settings(call) || o->format != MB_FORMAT_TABLE)
 		return MB_EXIT_USAGE;
 	for (int i = 1; i < o->argc; i++)
 		settings[i - 1] = o->argv[i];

@@ -276,7 +276,10 @@ void mb_import_write(const struct mb_import *x, struct mb_text *out)
 {
 	const char *file = x->map->pos.file != NULL ? x->map->pos.file : "", *slash = strrchr(file, '/');
 
-	mb_text_printf(out, "# %s: %s\n", slash != NULL ? slash + 1 : file, x->format);
+	mb_text_add(out, "# ");
+	for (const char *c = slash != NULL ? slash + 1 : file; *c != '\0'; c++)
+		mb_text_addn(out, (unsigned char)*c < ' ' ? "?" : c, 1);
+	mb_text_printf(out, ": %s\n", x->format);
 	if (x->model)
 		mb_text_add(out, "# a model: use it with model=FILE\n");
 	mb_yaml_members(x->map, 0, out);

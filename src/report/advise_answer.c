@@ -32,8 +32,8 @@ static void recompute_answer(const struct mb_advice *a, struct mb_text *ret)
 	const struct mb_option *ref = &a->options[a->reference], *best = a->recommended >= 0 ? &a->options[a->recommended] : NULL;
 	struct mb_number usable = mb_number_gib((double)a->q->c.hardware.usable_bytes);
 
-	if (!ref->t.sized) {
-		mb_text_add(ret, "The sizes of the run do not divide: there is nothing to compare before they do.");
+	if (ref->t.broken || !ref->t.sized) {
+		mb_text_add(ret, "Illegal: there is nothing to compare before the run would start.");
 		return;
 	}
 	if (!a->needed)
@@ -70,6 +70,8 @@ static void exchange_answer(const struct mb_advice *a, struct mb_text *ret)
 		else if (now->t.sized)
 			mb_text_printf(ret, " instead of %s, %s %%.", mb_number_duration_like(now->t.step_s, best->t.step_s).s,
 			               mb_number_percent(best->step_frac).s);
+	} else if (a->count == 1 && now->t.verdict == MB_ILLEGAL) {
+		mb_text_add(ret, "Illegal: there is nothing to compare before the run would start.");
 	} else {
 		mb_text_add(ret, "None of them is legal and fits.");
 	}

@@ -180,8 +180,10 @@ static void remedy_table(const struct mb_advice *a, bool utf8, struct mb_table *
 		mb_table_cell_ink(t, ink, mb_number_fixed(o->saved_bytes / MB_GIB, 1).s);
 		mb_table_cell_ink(t, ink, percent(t->arena, o->step_frac));
 		mb_table_cell_ink(t, ink, o->learning ? "yes" : "no");
-		if (i == a->recommended || !mb_option_usable(o))
-			mb_table_note(t, i == a->recommended ? (utf8 ? "◀ first" : "< first") : "not enough");
+		if (i == a->recommended)
+			mb_table_note(t, utf8 ? "◀ first" : "< first");
+		else if (o->t.verdict != MB_FITS)
+			mb_table_note(t, o->t.verdict == MB_AT_RISK ? "at risk" : "not enough");
 		mb_changes_rows(t, 1, words.data, ink);
 		mb_text_free(&words);
 	}

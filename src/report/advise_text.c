@@ -97,6 +97,8 @@ static void next_lines(const struct mb_advise_report *x, const struct mb_style *
 		mb_text_printf(t, "      mbsim advise %s %s --emit\n", mb_topic_names[a->topic], x->args);
 	} else if (best || a->topic == MB_TOPIC_OOM) {
 		mb_text_printf(t, a->diagnosis && a->diagnosis->cause == MB_CAUSE_ILLEGAL ? "mbsim check %s\n" : "mbsim explain %s\n", x->args);
+	} else if (a->count <= 1) {
+		mb_text_printf(t, "mbsim check %s\n", x->args);
 	} else {
 		mb_text_printf(t, "mbsim advise oom %s\n", x->args);
 	}

@@ -43,6 +43,7 @@ struct visit {
 	double loss_bytes, flight_bytes[MB_MAX_STAGES]; /* flight: by tight rank, of the costs looked at */
 	uint8_t *alive, *alive_offloaded;               /* by recompute choice, anywhere under the node: enum mb_bound */
 	uint8_t *worth, *worth_offloaded;               /* under the split */
+	const struct mb_live *live[2];                  /* without and with EP overlap */
 	uint64_t (*may_fit)[MB_OFF_WORDS];              /* by recompute choice: offloading choices that memory leaves */
 	struct chunk_costs costs;
 };
@@ -280,9 +281,8 @@ enum { MAX_FITTING = 64 };
 
 /* A group, features and a recompute choice under the split. */
 struct choice {
-	struct mb_plan p;
 	const struct mb_legal *legal;
-	int group, rep, recompute, dispatcher;
+	int group, rep, recompute;
 	double transfer_s, hop_s, limit;
 	const struct mb_live *live;
 	/* By optimizer: offloading choices that fit, and those known to fit or not. */
@@ -311,9 +311,27 @@ static bool moves_less(const struct mb_plan *a, const struct mb_plan *b)
 	return a->offload_modules != b->offload_modules && (a->offload_modules & ~b->offload_modules) == 0;
 }
 
+/* The complete plan. */
+static void assemble(const struct visit *v, const struct choice *c, int offload, int optimizer, struct mb_plan *ret)
+{
+	const struct mb_space *s = v->walk->s;
+
+	*ret = v->w->p;
+	ret->vp = v->table->vp;
+	if (s->derive_p2p)
+		ret->overlap_p2p_comm = ret->vp > 1;
+	mb_axis_copy(MB_P_SPLIT, &v->row->plan, ret);
+	mb_set_group(s, &v->w->rows->groups->of[c->group], ret);
+	mb_set_feature(s, &c->legal->f, ret);
+	mb_axis_copy(MB_P_RECOMPUTE, recompute_plan(v, c->recompute), ret);
+	mb_axis_copy(MB_P_OFFLOAD, offload_plan(v, offload), ret);
+	mb_axis_copy(MB_P_OPTIMIZER, &s->axis[MB_P_OPTIMIZER].of[optimizer].plan, ret);
+}
+
 static void note_verdict(const struct visit *v, struct choice *c, int offload, int o, enum mb_verdict verdict, double peak)
 {
-	c->known[o][offload / 64] |= UINT64_C(1) << (offload % 64);
+	if (v->walk->best->aim != MB_AIM_STEP)
+		c->known[o][offload / 64] |= UINT64_C(1) << (offload % 64);
 	if (verdict == MB_FITS && peak <= v->walk->best->max_peak_bytes && c->fit_count[o] < MAX_FITTING)
 		c->fit[o][c->fit_count[o]++] = (uint16_t)offload;
 }
@@ -393,8 +411,7 @@ static void try_optimizers(struct visit *v, struct choice *c, const struct chunk
 			count(v, bound, 1);
 			continue;
 		}
-		p = c->p;
-		mb_axis_copy(MB_P_OPTIMIZER, &v->walk->s->axis[MB_P_OPTIMIZER].of[o].plan, &p);
+		assemble(v, c, offload, o, &p);
 		if (selective && best->aim != MB_AIM_STEP) {
 			learn_smaller(v, c, offload, o, &p);
 			if (is_needless(v, c, offload, o)) {
@@ -402,7 +419,6 @@ static void try_optimizers(struct visit *v, struct choice *c, const struct chunk
 				continue;
 			}
 		}
-		mb_axis_copy(MB_P_OFFLOAD, offload_plan(v, offload), &p);
 		note_verdict(v, c, offload, o, evaluate(v, &p), v->w->e->peak_bytes);
 	}
 }
@@ -440,7 +456,7 @@ static void try_selective(struct visit *v, struct choice *c, int choice)
 	const struct mb_kind_row *plain = mb_rows_plain(&v->w->cache, v->w->rows, c->group, c->legal->f, c->rep);
 	const struct mb_choices *a = &v->walk->s->axis[MB_P_OFFLOAD];
 	const uint64_t *legal = c->legal->offload[v->walk->legality.rep_off[c->rep]];
-	int optimizers = __builtin_popcount(c->legal->optimizer);
+	int optimizers = __builtin_popcount(c->legal->optimizer), first = 0;
 	struct treated none = { TREAT_NONE, 0, NULL, NULL };
 	enum mb_bound bound;
 
@@ -450,21 +466,28 @@ static void try_selective(struct visit *v, struct choice *c, int choice)
 		count(v, bound, (double)c->legal->offload_count[v->walk->legality.rep_off[c->rep]] * optimizers);
 		return;
 	}
-	for (int i = 0; i < a->count; i++) {
-		bool moves = offloads(&a->of[i].plan);
-
-		if (!(legal[i / 64] >> (i % 64) & 1) || (moves && v->walk->dive))
-			continue;
-		if ((moves ? v->worth_offloaded : v->worth)[choice] != MB_WORTH)
-			count(v, (moves ? v->worth_offloaded : v->worth)[choice], optimizers);
-		else if (moves && !(v->may_fit[choice][i / 64] >> (i % 64) & 1))
-			count(v, MB_BY_MEMORY, optimizers);
-		else if (!moves)
-			try_optimizers(v, c, &v->costs, i);
-		else if (all_needless(v, c, i))
-			v->walk->tally.bounds[MB_COUNT_NEEDLESS] += optimizers;
+	if (legal[0] & 1 && !offloads(&a->of[0].plan)) {
+		if (v->worth[choice] == MB_WORTH)
+			try_optimizers(v, c, &v->costs, 0);
 		else
-			try_offload(v, c, plain, i);
+			count(v, v->worth[choice], optimizers);
+		first = 1;
+	}
+	for (int word = 0; word * 64 < a->count; word++) {
+		uint64_t all = legal[word] & (word == 0 ? ~(uint64_t)first : ~UINT64_C(0));
+		uint64_t left = v->worth_offloaded[choice] == MB_WORTH ? all & v->may_fit[choice][word] : 0;
+		enum mb_bound why = v->worth_offloaded[choice] == MB_WORTH ? MB_BY_MEMORY : v->worth_offloaded[choice];
+
+		if (all != left)
+			count(v, why, (double)__builtin_popcountll(all & ~left) * optimizers);
+		for (; left; left &= left - 1) {
+			int i = word * 64 + __builtin_ctzll(left);
+
+			if (all_needless(v, c, i))
+				v->walk->tally.bounds[MB_COUNT_NEEDLESS] += optimizers;
+			else
+				try_offload(v, c, plain, i);
+		}
 	}
 }
 
@@ -507,8 +530,8 @@ static void try_recompute(struct visit *v, struct choice *c, int choice)
 		return;
 	}
 	memset(c->fit_count, 0, sizeof c->fit_count);
-	memset(c->known, 0, sizeof c->known);
-	mb_axis_copy(MB_P_RECOMPUTE, p, &c->p);
+	if (v->walk->best->aim != MB_AIM_STEP)
+		memset(c->known, 0, sizeof c->known);
 	if (p->recompute == MB_RECOMPUTE_FULL)
 		try_full(v, c);
 	else
@@ -629,7 +652,7 @@ static void judge_under_node(struct visit *v, const struct mb_sizes *n, int choi
 	if (v->alive[choice] == MB_WORTH)
 		return;
 	v->alive_offloaded[choice] = v->alive[choice];
-	if (v->alive[choice] != MB_BY_MEMORY || recompute_plan(v, choice)->recompute == MB_RECOMPUTE_FULL || isinf(bytes)
+	if (v->walk->dive || v->alive[choice] != MB_BY_MEMORY || recompute_plan(v, choice)->recompute == MB_RECOMPUTE_FULL || isinf(bytes)
 	    || v->walk->s->axis[MB_P_OFFLOAD].count == 1)
 		return;
 	/* What does not fit is moved: as many bytes over the host link as are too many, over the micro-batches in flight. */
@@ -687,8 +710,8 @@ static void judge_choice(struct visit *v, int i, const struct mb_live *live, boo
 		return;
 	fill_flight(v, &v->costs, live);
 	v->worth[i] = v->worth_offloaded[i] = (uint8_t)judge(v, step_s, peak_bound(v, -1), limit);
-	memset(v->may_fit[i], v->worth[i] == MB_WORTH ? 0xff : 0, sizeof v->may_fit[i]);
-	if (v->worth[i] != MB_BY_MEMORY || !offloading || v->alive_offloaded[i] != MB_WORTH)
+	memset(v->may_fit[i], v->worth[i] == MB_WORTH && !v->walk->dive ? 0xff : 0, sizeof v->may_fit[i]);
+	if (v->worth[i] != MB_BY_MEMORY || !offloading || v->alive_offloaded[i] != MB_WORTH || v->walk->dive)
 		return;
 	step_s = moving_bound(v, step_s, live);
 	v->worth_offloaded[i] = (uint8_t)mb_best_bound(v->walk->best, step_s, 0);
@@ -717,27 +740,21 @@ static bool judge_choices(struct visit *v, bool closely)
 	return any;
 }
 
-static void try_features(struct visit *v, int group, const struct mb_legal *y, struct choice *c)
+static void try_features(struct visit *v, const struct mb_legal *y, struct choice *c)
 {
 	const struct mb_legality *l = &v->walk->legality;
 	const struct mb_kind_row *plain;
 	struct treated none = { TREAT_NONE, 0, NULL, NULL };
-	enum mb_bound bound;
-	struct mb_dims d;
+	enum mb_bound bound = MB_WORTH;
 
 	c->legal = y;
-	c->group = group;
-	c->dispatcher = y->f.dispatcher;
-	c->limit = mb_node_peak_limit(v->w, c->dispatcher);
-	mb_set_feature(v->walk->s, &y->f, &c->p);
-	mb_dims_fill(&v->walk->s->c, &c->p, &d);
-	c->transfer_s = mb_transfer_seconds(&v->walk->s->c, &c->p, &d, &c->hop_s);
-	c->live = mb_live_of(v->w, v->table, c->p.overlap_moe_expert_parallel_comm);
-	plain = mb_rows_plain(&v->w->cache, v->w->rows, group, y->f, 0);
-	fill_costs(v, plain, &none, &v->costs);
-	bound = MB_WORTH;
-	if (recompute_plan(v, l->rep[0])->recompute == MB_RECOMPUTE_NONE)       /* whatever is recomputed takes longer */
+	c->limit = mb_node_peak_limit(v->w, y->f.dispatcher);
+	c->live = v->live[v->walk->s->axis[MB_P_EP_OVERLAP].of[y->f.overlap].plan.overlap_moe_expert_parallel_comm];
+	if (recompute_plan(v, l->rep[0])->recompute == MB_RECOMPUTE_NONE) {     /* whatever is recomputed takes longer */
+		plain = mb_rows_plain(&v->w->cache, v->w->rows, c->group, y->f, 0);
+		fill_costs(v, plain, &none, &v->costs);
 		bound = mb_best_bound(v->walk->best, step_bound(v, &v->costs, c->transfer_s, c->hop_s, -1), 0);
+	}
 	if (bound != MB_WORTH) {
 		count(v, bound, growing_points(v, y->points));
 		return;
@@ -745,6 +762,22 @@ static void try_features(struct visit *v, int group, const struct mb_legal *y, s
 	for (int i = 0; i < v->walk->s->axis[MB_P_RECOMPUTE].count; i++)
 		if (is_tried(v, i) && (y->recompute[l->rep_of[i] / 64] >> (l->rep_of[i] % 64) & 1))
 			try_recompute(v, c, i);
+}
+
+/* Transfers know sequence parallelism and whether they are overlapped, no features. */
+static void start_group(const struct visit *v, int group, struct choice *c)
+{
+	const struct mb_space *s = v->walk->s;
+	struct mb_plan p = v->w->p;
+	struct mb_dims d;
+
+	p.vp = v->table->vp;
+	if (s->derive_p2p)
+		p.overlap_p2p_comm = p.vp > 1;
+	mb_set_group(s, &v->w->rows->groups->of[group], &p);
+	mb_dims_fill(&s->c, &p, &d);
+	c->group = group;
+	c->transfer_s = mb_transfer_seconds(&s->c, &p, &d, &c->hop_s);
 }
 
 static void visit_split(struct visit *v)
@@ -760,18 +793,14 @@ static void visit_split(struct visit *v)
 		count(v, v->worth[0], mb_class_points(&v->walk->legality, v->class, groups, v->layers));
 		return;
 	}
+	v->live[0] = mb_live_of(v->w, v->table, false);
+	v->live[1] = mb_live_of(v->w, v->table, true);
 	for (int g = 0; g < groups->count; g++) {
-		for (int i = 0; i < v->class->count; i++) {
-			struct choice c;
+		struct choice c;
 
-			c.p = v->w->p;
-			c.p.vp = v->table->vp;
-			if (v->walk->s->derive_p2p)
-				c.p.overlap_p2p_comm = c.p.vp > 1;
-			mb_axis_copy(MB_P_SPLIT, &v->row->plan, &c.p);
-			mb_set_group(v->walk->s, &groups->of[g], &c.p);
-			try_features(v, g, &v->class->of[i], &c);
-		}
+		start_group(v, g, &c);
+		for (int i = 0; i < v->class->count; i++)
+			try_features(v, &v->class->of[i], &c);
 	}
 }
 
