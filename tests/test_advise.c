@@ -34,6 +34,7 @@ static const struct mb_option *option(const char *name)
 			return &a->options[i];
 	}
 	cr_assert_fail("no option '%s'", name);
+	return NULL;
 }
 
 static bool has_reason(const char *words)

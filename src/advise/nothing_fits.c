@@ -5,6 +5,7 @@
 
 #include "advise/explain.h"
 #include "cost/states.h"
+#include "desc/node.h"
 
 void mb_open_query(const struct mb_query *q, struct mb_query *ret)
 {

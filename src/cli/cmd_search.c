@@ -30,7 +30,7 @@ const char mb_help_search[] =
 	"offload. Never opened by itself, it changes what is learnt or bought: model, gpus, hardware, stack,\n"
 	"precision, sequence, global batch, optimizer and dtypes.\n";
 
-enum { DEFAULT_TOP = 10, ROOM = 5 };
+enum { DEFAULT_TOP = 10, ROOM = 2 };
 
 /* Limits steer the search when they decide what is best; otherwise the best plan is judged by them afterwards. */
 static bool limits_steer(const struct mb_options *o)
@@ -101,7 +101,7 @@ int mb_cmd_search(struct mb_call *call)
 	x.top = o->top ? o->top : DEFAULT_TOP;
 
 	/* More than are shown: near-copies are folded, and plans at risk may stand before the first that fits. */
-	int wanted = x.top * ROOM < 50 ? 50 : x.top * ROOM;
+	int wanted = x.top * ROOM < 20 ? 20 : x.top * ROOM;
 
 	wanted = wanted > MB_MAX_TOP ? MB_MAX_TOP : wanted;
 	if (!mb_run_search(call, q, wanted, steer, r))

@@ -40,6 +40,8 @@ static const char help[] =
 	"  plan      search      best plans that fit memory, over every key you leave open\n"
 	"  judge     estimate    memory, step time and communication of one run, term by term\n"
 	"            check       rules only: what would fail at launch, and the smallest fix\n"
+	"            explain     why this run is not the best, and the nearest one that is\n"
+	"            advise      recompute | overlap | dispatcher | oom: options side by side\n"
 	"  look up   list        models, hardware, stacks, rules, keys\n"
 	"\n"
 	"  --format table|json|csv|md   --output FILE   --quiet   --threads N   --version\n"

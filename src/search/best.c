@@ -190,7 +190,7 @@ void mb_best_offer(struct mb_best *b, const struct mb_ranked *r)
 		insert(b, r);
 		return;
 	}
-	if (r->verdict != MB_FITS && r->verdict != MB_AT_RISK)
+	if ((r->verdict != MB_FITS && r->verdict != MB_AT_RISK) || r->margin_bytes < 0)
 		return;
 	if (r->step_s > b->max_step_s || r->peak_bytes > b->max_peak_bytes)
 		return;

@@ -312,6 +312,25 @@ static void descend(struct descent *d, int level)
 	}
 }
 
+/* Whether graphs of these regions may take the least time: as much captured as possible, or everything. */
+static bool is_extreme(const struct mb_legality *l, const struct mb_legal_class *c, const struct mb_feature *f)
+{
+	const struct mb_choices *graphs = axis_of(l, MB_P_GRAPH);
+	const struct mb_plan *p = &graphs->of[f->graph].plan;
+
+	if (p->cuda_graph_impl != MB_GRAPH_TE && p->cuda_graph_impl != MB_GRAPH_NONE)
+		return true;
+	for (int i = 0; i < c->count; i++) {
+		const struct mb_feature *o = &c->of[i].f;
+		const struct mb_plan *q = &graphs->of[o->graph].plan;
+
+		if (o->dispatcher == f->dispatcher && o->overlap == f->overlap && o->shared == f->shared && q->cuda_graph_impl == MB_GRAPH_TE
+		    && o->graph != f->graph && q->cuda_graph_scope != p->cuda_graph_scope && (p->cuda_graph_scope & ~q->cuda_graph_scope) == 0)
+			return false;
+	}
+	return true;
+}
+
 const struct mb_legal_class *mb_legality_class(struct mb_legality *l, const struct mb_plan *p)
 {
 	unsigned facts = mb_space_facts(l->s, p);
@@ -331,6 +350,8 @@ const struct mb_legal_class *mb_legality_class(struct mb_legality *l, const stru
 	d.c->of = mb_arena_alloc(l->s->arena, most * sizeof *d.c->of);
 	fill_tail(l, d.c);
 	descend(&d, 0);
+	for (int i = 0; i < d.c->count; i++)
+		d.c->of[i].extreme = is_extreme(l, d.c, &d.c->of[i].f);
 	return d.c;
 }
 

@@ -24,6 +24,7 @@ struct mb_groups {
 /* A legal combination of features, and what may be chosen beside it. */
 struct mb_legal {
 	struct mb_feature f;
+	bool extreme;                   /* no other graph of the same features captures more */
 	uint64_t recompute[MB_MAX_REPS / 64];           /* by representative */
 	const uint64_t *offload[MB_OFF_KINDS];          /* by kind of recompute choice; [MB_OFF_WORDS] */
 	int offload_count[MB_OFF_KINDS];

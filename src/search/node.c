@@ -94,12 +94,12 @@ static void fill_outside(struct mb_worker *w)
 double mb_node_peak_limit(const struct mb_worker *w, int dispatcher)
 {
 	double usable = (double)w->l->s->c.hardware.usable_bytes, outside = w->outside_bytes[dispatcher];
-	double fits = (0.97 * usable - outside) / w->reserved_factor, risk = (usable - outside) / 1.02;
-
-	return fmax(fits, risk);
+	/* A plan that only expandable segments would save is not offered. */
+	return (usable - outside) / w->reserved_factor;
 }
 
 static void fill_slots(struct mb_worker *w);
+static void fill_distinct(struct mb_worker *w);
 
 void mb_node_enter(struct mb_worker *w, const struct mb_sizes *n, double step_s)
 {
@@ -123,6 +123,7 @@ void mb_node_enter(struct mb_worker *w, const struct mb_sizes *n, double step_s)
 			w->optimizers |= 1u << i;
 	if (w->optimizers == 0)
 		w->optimizers = 1;
+	fill_distinct(w);
 	fill_outside(w);
 	w->limit_s = step_s;
 	w->limit_bytes = 0;
@@ -148,12 +149,22 @@ static double linear_bytes(const double terms[MB_MEM_COUNT])
 	return sum;
 }
 
+static void fill_distinct(struct mb_worker *w)
+{
+	uint32_t seen = 0;
+
+	w->distinct = 0;
+	for (int i = 0; i < MB_MAX_OPTIMIZERS; i++) {
+		if (!(w->optimizers >> i & 1) || (seen >> w->alike[i] & 1))
+			continue;
+		seen |= 1u << w->alike[i];
+		w->distinct |= 1u << i;
+	}
+}
+
 static bool is_first_alike(const struct mb_worker *w, int optimizer)
 {
-	for (int i = w->alike[optimizer]; i < optimizer; i++)
-		if ((w->optimizers >> i & 1) && w->alike[i] == w->alike[optimizer])
-			return false;
-	return (w->optimizers >> optimizer & 1) != 0;
+	return (w->distinct >> optimizer & 1) != 0;
 }
 
 static void fill_slots(struct mb_worker *w)
@@ -178,24 +189,61 @@ static void fill_slots(struct mb_worker *w)
 
 			mb_states_fill(c, &p, w->states, 0, &one, terms, &host);
 			w->slot_bytes[i][s] = linear_bytes(terms);
+			w->slot_fsdp_s[i][s] = mb_fsdp_exposed(c, &p, &w->d, &one, 1e18);
 		}
 	}
 }
 
-double mb_node_holding_floor(const struct mb_worker *w, const struct mb_holding *h)
+/* Of the whole model, MTP included. */
+static int layers_of_kind(const struct mb_case *c, int kind)
 {
-	double least = INFINITY;
+	int layers = kind >= MB_MAX_LAYER_KINDS;
 
-	for (int i = 0; i < w->l->s->axis[MB_P_OPTIMIZER].count && i < MB_MAX_OPTIMIZERS; i++) {
-		double sum = 0;
+	if (kind == MB_KIND_MTP)
+		return c->mtp_depth;
+	for (int j = 0; kind < MB_MAX_LAYER_KINDS && j < c->model.num_layers; j++)
+		layers += c->model.layers[j] == kind;
+	for (int j = 0; kind < MB_MAX_LAYER_KINDS && j < c->model.mtp_layer_count; j++)
+		layers += c->model.mtp_layers[j] == kind ? c->mtp_depth : 0;
+	return layers;
+}
 
-		if (!is_first_alike(w, i))
-			continue;
-		for (int s = 0; s < w->cache.slots.count; s++)
-			sum += h->kinds[w->cache.slots.kind[s]] * w->slot_bytes[i][s];
-		least = sum < least ? sum : least;
+/* Sets of weights behind so many layers of a kind on a rank: MTP depths may share theirs, and the ends the vocabulary. */
+static int weights_of(const struct mb_case *c, int kind, int layers, int mtp, bool both_ends)
+{
+	if (mtp > 1 && c->model.mtp_use_repeated_layer) {
+		if (kind == MB_KIND_MTP)
+			return 1;
+		for (int j = 0; kind < MB_MAX_LAYER_KINDS && j < c->model.mtp_layer_count; j++)
+			layers -= c->model.mtp_layers[j] == kind ? mtp - 1 : 0;
 	}
-	return least;
+	if (kind == MB_KIND_EMBEDDING && both_ends && c->model.share_embeddings_and_output_weights)
+		return 0;
+	return layers;
+}
+
+void mb_node_hold_floor(const struct mb_worker *w, const struct mb_holding *h, struct mb_hold *ret)
+{
+	bool both = h->kinds[MB_KIND_EMBEDDING] > 0 && h->kinds[MB_KIND_HEAD] > 0;
+	int layers[MB_KIND_COUNT];
+
+	for (int s = 0; s < w->cache.slots.count; s++)
+		layers[s] = weights_of(&w->l->s->c, w->cache.slots.kind[s], h->kinds[w->cache.slots.kind[s]], h->kinds[MB_KIND_MTP], both);
+	ret->least_running = ret->least_finish_s = INFINITY;
+	for (uint32_t left = w->distinct; left; left &= left - 1) {
+		int i = __builtin_ctz(left);
+		double bytes = 0, fsdp_s = 0;
+
+		for (int s = 0; s < w->cache.slots.count; s++) {
+			bytes += layers[s] * w->slot_bytes[i][s];
+			fsdp_s += layers[s] * w->slot_fsdp_s[i][s];
+		}
+		ret->between[i] = ret->running[i] = bytes;
+		ret->finish_s[i] = fsdp_s * (double)w->micro_batches;
+		ret->least_running = bytes < ret->least_running ? bytes : ret->least_running;
+		ret->least_finish_s = ret->finish_s[i] < ret->least_finish_s ? ret->finish_s[i] : ret->least_finish_s;
+	}
+	ret->least_between = ret->least_running;
 }
 
 static void lower_states(struct mb_worker *w, struct mb_plan p, int rank, bool first, struct mb_hold *h)
@@ -284,35 +332,24 @@ const struct mb_hold *mb_node_hold(struct mb_worker *w, const struct mb_split_ta
 double mb_node_states_floor(struct mb_worker *w)
 {
 	const struct mb_case *c = &w->l->s->c;
-	const struct mb_choices *a = &w->l->s->axis[MB_P_OPTIMIZER];
-	const struct mb_split_table *t = mb_splits_of(w->splits, w->p.pp, 1);
-	double least[MB_MAX_OPTIMIZERS] = { 0 }, best = INFINITY;
-	struct mb_plan p = w->p;
+	double best = INFINITY;
 
-	if (!t || !t->legal)
-		return 0;
-	mb_axis_copy(MB_P_SPLIT, &t->rows[0].plan, &p);
-	p.overlap_moe_expert_parallel_comm = false;
-	w->states->dims = w->d;
-	mb_split_fill(c, &p, &w->states->split);
-	for (int r = 0; r < p.pp; r++) {
-		struct mb_rank_params params;
+	for (uint32_t left = w->distinct; left; left &= left - 1) {
+		int i = __builtin_ctz(left);
+		double bytes = 0, fsdp_s = 0;
 
-		mb_rank_params_fill(c, &p, w->states, r, &params);
-		for (int i = 0; i < a->count && i < MB_MAX_OPTIMIZERS; i++) {
-			double terms[MB_MEM_COUNT], host;
+		for (int s = 0; s < w->cache.slots.count; s++) {
+			int kind = w->cache.slots.kind[s];
+			int layers = weights_of(c, kind, layers_of_kind(c, kind), c->mtp_depth, w->p.pp == 1);
 
-			if (!is_first_alike(w, i))
-				continue;
-			mb_axis_copy(MB_P_OPTIMIZER, &a->of[i].plan, &p);
-			mb_states_fill(c, &p, w->states, r, &params, terms, &host);
-			least[i] += linear_bytes(terms);
+			bytes += layers * w->slot_bytes[i][s];
+			fsdp_s += layers * w->slot_fsdp_s[i][s];
 		}
+		w->mean_bytes[i] = bytes / w->p.pp;
+		w->mean_fsdp_s[i] = fsdp_s / w->p.pp;
+		best = fmin(best, w->mean_bytes[i]);
 	}
-	for (int i = 0; i < MB_MAX_OPTIMIZERS; i++)
-		if (is_first_alike(w, i))
-			best = fmin(best, least[i]);
-	return best / p.pp;
+	return best;
 }
 
 double mb_node_step_floor(const struct mb_worker *w, const struct mb_sizes *n, const double *layer_s)
@@ -321,14 +358,8 @@ double mb_node_step_floor(const struct mb_worker *w, const struct mb_sizes *n, c
 	double sum = 0, replicas = c->run.gpus / ((double)n->tp * n->cp * n->pp);
 
 	for (int i = 0; i < w->cache.slots.count; i++) {
-		int kind = w->cache.slots.kind[i], layers = kind >= MB_MAX_LAYER_KINDS;
+		int layers = layers_of_kind(c, w->cache.slots.kind[i]);
 
-		if (kind == MB_KIND_MTP)
-			layers = c->mtp_depth;
-		for (int j = 0; kind < MB_MAX_LAYER_KINDS && j < c->model.num_layers; j++)
-			layers += c->model.layers[j] == kind;
-		for (int j = 0; kind < MB_MAX_LAYER_KINDS && j < c->model.mtp_layer_count; j++)
-			layers += c->model.mtp_layers[j] == kind ? c->mtp_depth : 0;
 		if (layers > 0)
 			sum += layers * layer_s[i];
 	}

@@ -59,7 +59,10 @@ struct mb_worker {
 	double outside_bytes[16];       /* device memory outside the allocator, by dispatcher */
 	double reserved_factor;
 	double states_bytes;            /* least mean over the ranks */
+	double mean_bytes[MB_MAX_OPTIMIZERS], mean_fsdp_s[MB_MAX_OPTIMIZERS];   /* over the ranks, by distinct choice */
 	double slot_bytes[MB_MAX_OPTIMIZERS][MB_KIND_COUNT];    /* states of a layer, by optimizer choice and slot */
+	double slot_fsdp_s[MB_MAX_OPTIMIZERS][MB_KIND_COUNT];   /* least of FSDP's work for one micro-batch that shows */
+	uint32_t distinct;              /* the first of each set of alike optimizer candidates */
 	int alike[MB_MAX_OPTIMIZERS];   /* first optimizer choice with the same states */
 	double limit_bytes;             /* largest peak with any dispatcher */
 	double limit_s;                 /* longest step worth a look */
@@ -80,8 +83,8 @@ const struct mb_hold *mb_node_hold(struct mb_worker *w, const struct mb_split_ta
 double mb_node_step_floor(const struct mb_worker *w, const struct mb_sizes *n, const double *layer_s);
 double mb_node_states_floor(struct mb_worker *w);
 
-/* Least states of what a rank holds, without what is not proportional to parameters. */
-double mb_node_holding_floor(const struct mb_worker *w, const struct mb_holding *h);
+/* States of what a rank holds without what is not proportional to parameters, for distinct optimizer choices. */
+void mb_node_hold_floor(const struct mb_worker *w, const struct mb_holding *h, struct mb_hold *ret);
 
 /*
  * Least mean over the ranks of bytes in flight when layers of kind slots keep kept[slot] bytes and none takes less than

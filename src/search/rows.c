@@ -78,9 +78,29 @@ struct mb_rows *mb_rows_of(struct mb_rows_cache *cache, const struct mb_plan *p)
 	variants = variant_index(s, oldest->groups->count, (struct mb_feature){ 0, 0, 0, 0 });
 	oldest->variants = mb_arena_alloc(&oldest->arena, (variants + 1) * sizeof *oldest->variants);
 	oldest->least = mb_arena_alloc(&oldest->arena, MB_MAX_REPS * sizeof *oldest->least);
+	oldest->built = mb_arena_alloc(&oldest->arena, (variants + 1) * sizeof *oldest->built);
 	fill_extremes(cache, oldest);
 	oldest->least_moved = mb_arena_alloc(&oldest->arena, MB_MAX_REPS * sizeof *oldest->least_moved);
 	return oldest;
+}
+
+/*
+ * A variant whose pieces of the kind are the same: blocks at the ends know neither experts nor single graphs, layers
+ * without experts no dispatcher and shared expert.
+ */
+static const struct variant *known_for(const struct mb_rows_cache *cache, const struct mb_rows *r, const struct variant *v, int group, int kind)
+{
+	const struct mb_model *m = &cache->l->s->c.model;
+
+	if (kind < MB_MAX_LAYER_KINDS && m->kinds[kind].ffn == MB_FFN_MOE)
+		return NULL;
+	for (int i = 0; i < r->built_count; i++) {
+		const struct variant *o = r->built[i].v;
+
+		if (r->built[i].group == group && o->d.full_graph == v->d.full_graph && (kind >= MB_MAX_LAYER_KINDS || o->d.scope == v->d.scope))
+			return o;
+	}
+	return NULL;
 }
 
 static struct variant *variant_of(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f)
@@ -101,8 +121,16 @@ static struct variant *variant_of(struct mb_rows_cache *cache, struct mb_rows *r
 		return v;
 	}
 	v->pieces = mb_arena_alloc(&r->arena, (size_t)cache->slots.count * sizeof *v->pieces);
-	for (int i = 0; i < cache->slots.count; i++)
-		mb_kind_pieces_fill(&s->c, &v->p, &v->d, cache->slots.kind[i], cache->scratch, &v->pieces[i]);
+	for (int i = 0; i < cache->slots.count; i++) {
+		int kind = cache->slots.kind[i];
+		const struct variant *o = known_for(cache, r, v, group, kind);
+
+		if (o)
+			v->pieces[i] = o->pieces[i];
+		else
+			mb_kind_pieces_fill(&s->c, &v->p, &v->d, kind, cache->scratch, &v->pieces[i]);
+	}
+	r->built[r->built_count++] = (struct mb_built){ v, group };
 	return v;
 }
 
@@ -116,9 +144,13 @@ static unsigned modules_of(const struct mb_rows_cache *cache, int rep)
 static const struct mb_kind_row *treat(struct mb_rows_cache *cache, struct mb_rows *r, const struct variant *v, struct mb_treatment t)
 {
 	struct mb_kind_row *rows = mb_arena_alloc(&r->arena, (size_t)cache->slots.count * sizeof *rows);
+	const struct mb_kind_row *known = t.modules & MB_FULL ? NULL : v->plain[0];
 
-	for (int i = 0; i < cache->slots.count; i++)
-		mb_kind_row_fill(&cache->l->s->c, &v->p, &v->d, &v->pieces[i], t, &rows[i]);
+	for (int i = 0; i < cache->slots.count; i++)    /* the blocks at the ends have no modules */
+		if (known && cache->slots.kind[i] >= MB_MAX_LAYER_KINDS)
+			rows[i] = known[i];
+		else
+			mb_kind_row_fill(&cache->l->s->c, &v->p, &v->d, &v->pieces[i], t, &rows[i]);
 	return rows;
 }
 
@@ -156,24 +188,6 @@ double mb_rows_input_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int g
 
 /* ---- minima ---- */
 
-/* Whether graphs of these regions may have the least time: nothing captured, as much as possible, or everything. */
-static bool is_extreme_graph(const struct mb_legal_class *c, const struct mb_choices *graphs, const struct mb_feature *f)
-{
-	const struct mb_plan *p = &graphs->of[f->graph].plan;
-
-	if (p->cuda_graph_impl != MB_GRAPH_TE)
-		return true;
-	for (int i = 0; i < c->count; i++) {
-		const struct mb_plan *o = &graphs->of[c->of[i].f.graph].plan;
-
-		if (c->of[i].f.dispatcher == f->dispatcher && c->of[i].f.overlap == f->overlap && c->of[i].f.shared == f->shared
-		    && o->cuda_graph_impl == MB_GRAPH_TE && o->cuda_graph_scope != p->cuda_graph_scope
-		    && (p->cuda_graph_scope & ~o->cuda_graph_scope) == 0)
-			return false;
-	}
-	return true;
-}
-
 static bool same_feature(const struct mb_feature *a, const struct mb_feature *b)
 {
 	return a->dispatcher == b->dispatcher && a->overlap == b->overlap && a->shared == b->shared && a->graph == b->graph;
@@ -194,12 +208,12 @@ static void add_extremes(struct mb_rows_cache *cache, struct mb_rows *r, bool vi
 
 		if (f.overlap > 1 && overlaps->of[f.overlap].plan.delay_wgrad_compute && overlaps->of[1].plan.overlap_moe_expert_parallel_comm)
 			continue;               /* costs the same */
-		if (!is_extreme_graph(c, &s->axis[MB_P_GRAPH], &f))
+		if (!c->of[i].extreme)
 			continue;
 		for (int j = 0; j < r->extreme_count; j++)
 			known |= same_feature(&r->extremes[j].f, &f);
 		for (int g = 0; g < r->groups->count && !known; g++)
-			r->extremes[r->extreme_count++] = (struct mb_extreme){ g, f };
+			r->extremes[r->extreme_count++] = (struct mb_extreme){ g, f, false };
 	}
 }
 
@@ -257,6 +271,10 @@ const struct mb_kind_row *mb_rows_least(struct mb_rows_cache *cache, struct mb_r
 	for (int e = 0; e < r->extreme_count; e++) {
 		int group = r->extremes[e].group;
 		struct mb_feature f = r->extremes[e].f;
+
+		if (r->extremes[e].out && rep > 0)
+			continue;
+
 		const struct mb_kind_row *plain = mb_rows_plain(cache, r, group, f, rep);
 
 		for (int i = 0; i < cache->slots.count; i++) {
@@ -272,6 +290,7 @@ const struct mb_moved *mb_rows_least_moved(struct mb_rows_cache *cache, struct m
 {
 	const struct mb_choices *a = &cache->l->s->axis[MB_P_OFFLOAD];
 	int slots = cache->slots.count;
+	const struct mb_kind_pieces *last = NULL;
 	struct mb_moved *least;
 
 	if (r->least_moved[rep])
@@ -283,8 +302,9 @@ const struct mb_moved *mb_rows_least_moved(struct mb_rows_cache *cache, struct m
 		const struct variant *v = variant_of(cache, r, r->extremes[e].group, r->extremes[e].f);
 		unsigned modules = modules_of(cache, rep);
 
-		if (e > 0 && v->pieces == variant_of(cache, r, r->extremes[e - 1].group, r->extremes[e - 1].f)->pieces)
+		if (r->extremes[e].out || v->pieces == last)
 			continue;
+		last = v->pieces;
 		for (int i = 0; i < a->count * slots; i++) {
 			const struct mb_plan *o = &a->of[i / slots].plan;
 			const struct mb_kind_pieces *p = &v->pieces[i % slots];
@@ -308,7 +328,11 @@ const struct mb_kind_row *mb_rows_least_full(struct mb_rows_cache *cache, struct
 	for (int e = 0; e < r->extreme_count; e++) {
 		int group = r->extremes[e].group;
 		struct mb_feature f = r->extremes[e].f;
-		const struct mb_kind_row *full = mb_rows_full(cache, r, group, f);
+		const struct mb_kind_row *full;
+
+		if (r->extremes[e].out)
+			continue;
+		full = mb_rows_full(cache, r, group, f);
 
 		for (int i = 0; i < cache->slots.count; i++) {
 			rows[i] = full[i];
@@ -335,6 +359,20 @@ const struct mb_kind_row *mb_rows_least_any(struct mb_rows_cache *cache, struct 
 	return r->least_any = least;
 }
 
+void mb_rows_narrow(struct mb_rows *r, double limit_s, const double *step_s)
+{
+	if (r->narrowed_s > 0 && limit_s <= r->narrowed_s)
+		return;
+	if (r->narrowed_s > 0) {
+		memset(r->least + 1, 0, (MB_MAX_REPS - 1) * sizeof *r->least);
+		memset(r->least_moved, 0, MB_MAX_REPS * sizeof *r->least_moved);
+		r->least_full = NULL;
+	}
+	r->narrowed_s = limit_s;
+	for (int e = 0; e < r->extreme_count; e++)
+		r->extremes[e].out = step_s[e] > limit_s * (1 + 1e-9) + 1e-7;
+}
+
 /* Whether, at some sizes, no layer takes less host time with fewer regions captured. */
 bool mb_rows_graphs_help(struct mb_rows_cache *cache, struct mb_rows *r)
 {
@@ -343,13 +381,14 @@ bool mb_rows_graphs_help(struct mb_rows_cache *cache, struct mb_rows *r)
 	for (int a = 0; a < graphs->count; a++) {
 		for (int b = 0; b < graphs->count; b++) {
 			const struct mb_plan *p = &graphs->of[a].plan, *o = &graphs->of[b].plan;
-			bool te = p->cuda_graph_impl == MB_GRAPH_TE && o->cuda_graph_impl == MB_GRAPH_TE;
+			bool te = (p->cuda_graph_impl == MB_GRAPH_TE || p->cuda_graph_impl == MB_GRAPH_NONE) && o->cuda_graph_impl == MB_GRAPH_TE;
 			struct mb_feature f = { 0, 0, 0, (uint8_t)a }, g = { 0, 0, 0, (uint8_t)b };
 
 			if (!te || (p->cuda_graph_scope & ~o->cuda_graph_scope) != 0)
 				continue;
 			for (int k = 0; k < cache->slots.count; k++)
 				if (mb_rows_plain(cache, r, 0, g, 0)[k].host_s > mb_rows_plain(cache, r, 0, f, 0)[k].host_s
+				    || mb_rows_plain(cache, r, 0, g, 0)[k].gpu_s > mb_rows_plain(cache, r, 0, f, 0)[k].gpu_s * (1 + 1e-12)
 				    || mb_rows_plain(cache, r, 0, g, 0)[k].sync_s > mb_rows_plain(cache, r, 0, f, 0)[k].sync_s)
 					return false;
 		}

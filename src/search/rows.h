@@ -17,7 +17,9 @@ struct mb_slots {
 void mb_slots_fill(const struct mb_case *c, struct mb_slots *ret);
 
 struct mb_moved { double kept, moved; };
-struct mb_extreme { int group; struct mb_feature f; };
+struct mb_extreme { int group; struct mb_feature f; bool out; };
+
+struct mb_built { const struct variant *v; int group; };
 
 struct mb_rows {
 	struct mb_plan p;               /* outer axes of the sizes; pp 1 or 2 for whether there is a pipeline */
@@ -26,8 +28,11 @@ struct mb_rows {
 	struct variant **variants;      /* [group][dispatcher][overlap][shared][graph] */
 	const struct mb_kind_row **least;               /* [rep] */
 	const struct mb_kind_row *least_full, *least_any;
+	struct mb_built *built;         /* variants with pieces of their own */
+	int built_count;
 	struct mb_extreme *extremes;    /* variants among which the least of everything is */
 	int extreme_count;
+	double narrowed_s;              /* limit of steps under which some of them were left out; 0: none were */
 	const struct mb_moved **least_moved;            /* [rep]: [offloading choice][slots] */
 	long used;                      /* for the cache */
 };
@@ -64,6 +69,12 @@ const struct mb_kind_row *mb_rows_least_any(struct mb_rows_cache *cache, struct 
 
 /* Least bytes of a layer that stay and that are moved, for a recompute choice beside every offloading choice: [choice][slots]. */
 const struct mb_moved *mb_rows_least_moved(struct mb_rows_cache *cache, struct mb_rows *r, int rep);
+
+/*
+ * Leaves out the extremes that cannot be part of a step below a limit; step_s: their bounds. What was computed for a
+ * smaller limit is forgotten.
+ */
+void mb_rows_narrow(struct mb_rows *r, double limit_s, const double *step_s);
 
 bool mb_rows_graphs_help(struct mb_rows_cache *cache, struct mb_rows *r);
 void mb_rows_free(struct mb_rows_cache *cache);

@@ -218,6 +218,23 @@ static void offer_tp_overlap(struct builder *b, struct mb_plan p)
 	offer(b, &p, MB_FACT_TP);
 }
 
+/* Scopes worth capturing together: what launches most, then attention with it, then all that a model has. Others by name. */
+static const unsigned graph_scopes[] = {
+	MB_SCOPE_MOE_ROUTER | MB_SCOPE_MOE_PREPROCESS,
+	MB_SCOPE_ATTN,
+	MB_SCOPE_ATTN | MB_SCOPE_MOE_ROUTER | MB_SCOPE_MOE_PREPROCESS,
+	MB_SCOPE_MAMBA,
+	MB_SCOPE_ATTN | MB_SCOPE_MLP | MB_SCOPE_MOE_ROUTER | MB_SCOPE_MOE_PREPROCESS | MB_SCOPE_MAMBA,
+};
+
+static bool is_graph_scope(unsigned set)
+{
+	for (size_t i = 0; i < sizeof graph_scopes / sizeof graph_scopes[0]; i++)
+		if (graph_scopes[i] == set)
+			return true;
+	return false;
+}
+
 static void offer_graphs(struct builder *b, struct mb_plan p)
 {
 	const struct mb_model *m = &b->s->c.model;
@@ -231,9 +248,11 @@ static void offer_graphs(struct builder *b, struct mb_plan p)
 	scopes |= mb_has_moe(m) ? MB_SCOPE_MOE_ROUTER | MB_SCOPE_MOE_PREPROCESS : 0;
 	scopes |= mb_has_mixer(m, MB_MIXER_MAMBA) ? MB_SCOPE_MAMBA : 0;
 	p.cuda_graph_impl = MB_GRAPH_TE;
-	for (unsigned set = 1; set <= scopes; set++) {
+	for (size_t i = 0; i < sizeof graph_scopes / sizeof graph_scopes[0]; i++) {
+		unsigned set = graph_scopes[i] & scopes;
+
 		p.cuda_graph_scope = set;
-		if ((set & ~scopes) == 0 && (!(set & MB_SCOPE_MOE_PREPROCESS) || (set & MB_SCOPE_MOE_ROUTER)))
+		if (set == graph_scopes[i] || (i + 1 == sizeof graph_scopes / sizeof graph_scopes[0] && set && !is_graph_scope(set)))
 			offer(b, &p, 0);
 	}
 	p.cuda_graph_impl = MB_GRAPH_FULL;
@@ -255,6 +274,21 @@ static unsigned offload_groups(const struct mb_model *m)
 	return groups;
 }
 
+/*
+ * Sets of tensors worth moving together, what moves less first: the experts' and the attention's, alone and together, then
+ * everything. Other sets are for those who name them. attn_proj needs core_attn (a rule).
+ */
+static const unsigned offload_sets[] = {
+	MB_OFF_MOE_ACT,
+	MB_OFF_QKV_LINEAR,
+	MB_OFF_CORE_ATTN,
+	MB_OFF_EXPERT_FC1 | MB_OFF_MOE_ACT,
+	MB_OFF_CORE_ATTN | MB_OFF_ATTN_PROJ,
+	MB_OFF_CORE_ATTN | MB_OFF_ATTN_PROJ | MB_OFF_EXPERT_FC1 | MB_OFF_MOE_ACT,
+	MB_OFF_ATTN_NORM | MB_OFF_QKV_LINEAR | MB_OFF_CORE_ATTN | MB_OFF_ATTN_PROJ | MB_OFF_MLP_NORM,
+	MB_OFF_ATTN_NORM | MB_OFF_QKV_LINEAR | MB_OFF_CORE_ATTN | MB_OFF_ATTN_PROJ | MB_OFF_MLP_NORM | MB_OFF_EXPERT_FC1 | MB_OFF_MOE_ACT,
+};
+
 static void offer_offload(struct builder *b, struct mb_plan p)
 {
 	const struct mb_model *m = &b->s->c.model;
@@ -265,19 +299,19 @@ static void offer_offload(struct builder *b, struct mb_plan p)
 	p.offload_modules = 0;
 	offer(b, &p, 0);
 	p.fine_grained_activation_offloading = true;
-	for (int size = 1; size <= __builtin_popcount(groups); size++) {        /* what moves less comes first */
-		for (unsigned set = 1; set <= groups; set++) {
-			p.offload_modules = set;
-			if (__builtin_popcount(set) == size && (set & ~groups) == 0 && (!(set & MB_OFF_ATTN_PROJ) || (set & MB_OFF_CORE_ATTN)))
-				offer(b, &p, MB_FACT_NOT_FULL);
-		}
+	for (size_t i = 0; i < sizeof offload_sets / sizeof offload_sets[0]; i++) {
+		p.offload_modules = offload_sets[i];
+		if ((p.offload_modules & ~groups) == 0)
+			offer(b, &p, MB_FACT_NOT_FULL);
 	}
 	p.fine_grained_activation_offloading = false;
 	p.offload_modules = 0;
 	p.cpu_offloading = true;
-	for (int n = 1; n < m->num_layers; n++) {
-		p.cpu_offloading_num_layers = n;
-		offer(b, &p, MB_FACT_FLAT | MB_FACT_NO_RECOMPUTE);
+	for (int eighth = 1, before = 0; eighth < 8; eighth++) {        /* whole layers, by eighths of the model */
+		p.cpu_offloading_num_layers = (m->num_layers * eighth + 7) / 8;
+		if (p.cpu_offloading_num_layers > before && p.cpu_offloading_num_layers < m->num_layers)
+			offer(b, &p, MB_FACT_FLAT | MB_FACT_NO_RECOMPUTE);
+		before = p.cpu_offloading_num_layers;
 	}
 }
 

@@ -41,6 +41,7 @@ struct visit {
 	int tight_count;
 	uint16_t tight[MB_MAX_STAGES];  /* ranks that no earlier one exceeds in memory */
 	double loss_bytes, flight_bytes[MB_MAX_STAGES]; /* flight: by tight rank, of the costs looked at */
+	bool closely;                   /* ranks' states are known in full */
 	uint8_t *alive, *alive_offloaded;               /* by recompute choice, anywhere under the node: enum mb_bound */
 	uint8_t *worth, *worth_offloaded;               /* under the split */
 	const struct mb_live *live[2];                  /* without and with EP overlap */
@@ -203,10 +204,11 @@ static bool same_chunks(const struct visit *v, int a, int b)
 static void fill_floors(struct visit *v)
 {
 	for (int r = 0; r < v->table->pp; r++) {
-		const struct mb_holding *h = &v->w->splits->holdings[v->row->holding[r]];
-
-		v->floors[r].least_between = v->floors[r].least_running = r > 0 && v->row->holding[r] == v->row->holding[r - 1]
-			? v->floors[r - 1].least_running : mb_node_holding_floor(v->w, h);
+		if (r > 0 && v->row->holding[r] == v->row->holding[r - 1]) {
+			v->hold[r] = v->hold[r - 1];
+			continue;
+		}
+		mb_node_hold_floor(v->w, &v->w->splits->holdings[v->row->holding[r]], &v->floors[r]);
 		v->hold[r] = &v->floors[r];
 	}
 }
@@ -361,6 +363,15 @@ static bool is_needless(const struct visit *v, const struct choice *c, int offlo
 	return false;
 }
 
+/* The plan evaluated last must not be below its bounds. */
+static void audit(struct visit *v, double step_s, double peak)
+{
+	const struct mb_evaluation *e = v->w->e;
+
+	if (e->verdict != MB_ILLEGAL && (step_s * (1 - 1e-9) - 1e-7 > e->step_s || peak * (1 - 1e-9) > e->peak_bytes))
+		v->walk->tally.unsound++;
+}
+
 /* Bounds that hold for every optimizer choice. */
 static bool all_excluded(struct visit *v, struct choice *c, const struct chunk_costs *costs, int offload)
 {
@@ -420,6 +431,7 @@ static void try_optimizers(struct visit *v, struct choice *c, const struct chunk
 			}
 		}
 		note_verdict(v, c, offload, o, evaluate(v, &p), v->w->e->peak_bytes);
+		audit(v, step_bound(v, costs, c->transfer_s, c->hop_s, o), peak);
 	}
 }
 
@@ -563,12 +575,44 @@ static void fill_least(struct visit *v, int choice, bool bare)
 	fill_costs(v, rows, &t, &v->costs);
 }
 
+/* Least step when what is too much on a rank is moved to the host. */
+static double moving_bound(const struct visit *v, double step_s, const struct mb_live *live, int optimizer)
+{
+	double m = (double)v->w->micro_batches;
+
+	for (int i = 0; i < v->tight_count; i++) {
+		double excess = v->hold[v->tight[i]]->running[optimizer] + v->flight_bytes[i] - v->w->limit_bytes;
+		double times = fmin(m, live->most[v->tight[i]] + 1);       /* one more under EP overlap */
+
+		step_s = fmax(step_s, m * excess / times * mb_node_copy_s(v->w));
+	}
+	return step_s;
+}
+
 static enum mb_bound judge(struct visit *v, double step_s, double peak, double limit)
 {
-	enum mb_bound bound = mb_best_bound(v->walk->best, step_s, peak);
-
-	if (bound == MB_WORTH && v->walk->best->aim != MB_AIM_CLOSEST && peak * (1 - 1e-9) > limit)
+	if (v->walk->best->aim != MB_AIM_CLOSEST && peak * (1 - 1e-9) > limit)
 		return MB_BY_MEMORY;
+	return mb_best_bound(v->walk->best, step_s, peak);
+}
+
+/* Time and memory together: an optimizer choice must satisfy both. After fill_flight. */
+static enum mb_bound judge_jointly(struct visit *v, const struct mb_live *live, bool moving)
+{
+	enum mb_bound bound = MB_BY_MEMORY;
+
+	for (uint32_t left = v->closely ? v->w->optimizers : v->w->distinct; left; left &= left - 1) {
+		int o = __builtin_ctz(left);
+		double step_s = step_bound(v, &v->costs, 0, 0, o), peak = peak_bound(v, o);
+
+		if (moving) {
+			step_s = moving_bound(v, step_s, live, o);
+			peak = 0;
+		}
+		bound = judge(v, step_s, peak, v->w->limit_bytes);
+		if (bound == MB_WORTH)
+			return bound;
+	}
 	return bound;
 }
 
@@ -581,8 +625,9 @@ static bool may_keep_nothing(const struct visit *v, int choice)
 }
 
 /* Which offloading choices leave little enough and copy fast enough, whatever the group and features. */
-static void judge_offloading(struct visit *v, int choice, const struct mb_live *live)
+static bool judge_offloading(struct visit *v, int choice, const struct mb_live *live)
 {
+	bool any = false;
 	const struct mb_slots *slots = &v->w->cache.slots;
 	int rep = v->walk->legality.rep_of[choice];
 	const struct mb_kind_row *least = mb_rows_least(&v->w->cache, v->w->rows, rep);
@@ -604,9 +649,12 @@ static void judge_offloading(struct visit *v, int choice, const struct mb_live *
 			v->costs.step_s[j] = step_s;
 		}
 		fill_flight(v, &v->costs, live);
-		if (judge(v, step_bound(v, &v->costs, 0, 0, -1), peak_bound(v, -1), v->w->limit_bytes) == MB_WORTH)
+		if (judge_jointly(v, live, false) == MB_WORTH) {
 			v->may_fit[choice][i / 64] |= UINT64_C(1) << (i % 64);
+			any |= offloads(&v->walk->s->axis[MB_P_OFFLOAD].of[i].plan);
+		}
 	}
+	return any;
 }
 
 /* Rows of a recompute choice that no plan of the node goes below; saved: what a layer keeps at least. */
@@ -633,8 +681,10 @@ static void judge_under_node(struct visit *v, const struct mb_sizes *n, int choi
 {
 	const struct mb_slots *slots = &v->w->cache.slots;
 	struct mb_kind_row rows[MB_KIND_COUNT];
-	double layer_s[MB_KIND_COUNT], kept[MB_KIND_COUNT], shortest = INFINITY, step_s, bytes, excess;
+	double layer_s[MB_KIND_COUNT], kept[MB_KIND_COUNT], shortest = INFINITY, step_s, flight;
 	const struct mb_best *best = v->walk->best;
+	bool offloading = v->walk->s->axis[MB_P_OFFLOAD].count > 1 && recompute_plan(v, choice)->recompute != MB_RECOMPUTE_FULL
+	                  && !v->walk->dive;
 
 	least_rows(v, choice, rows);
 	for (int i = 0; i < slots->count; i++) {
@@ -647,18 +697,23 @@ static void judge_under_node(struct visit *v, const struct mb_sizes *n, int choi
 	v->alive[choice] = v->alive_offloaded[choice] = (uint8_t)mb_best_bound(best, step_s, 0);
 	if (v->alive[choice] != MB_WORTH)
 		return;
-	bytes = v->w->states_bytes + mb_node_flight_floor(v->w, kept, shortest);
-	v->alive[choice] = (uint8_t)judge(v, step_s, bytes, v->w->limit_bytes);
-	if (v->alive[choice] == MB_WORTH)
-		return;
-	v->alive_offloaded[choice] = v->alive[choice];
-	if (v->walk->dive || v->alive[choice] != MB_BY_MEMORY || recompute_plan(v, choice)->recompute == MB_RECOMPUTE_FULL || isinf(bytes)
-	    || v->walk->s->axis[MB_P_OFFLOAD].count == 1)
-		return;
-	/* What does not fit is moved: as many bytes over the host link as are too many, over the micro-batches in flight. */
-	excess = fmax(bytes - v->w->limit_bytes, 0) / fmin((double)v->w->micro_batches, n->pp + 1 + fmax(n->pp, v->w->p.microbatch_group_size));
-	step_s = fmax(step_s, (double)v->w->micro_batches * excess * mb_node_copy_s(v->w));
-	v->alive_offloaded[choice] = (uint8_t)mb_best_bound(best, step_s, 0);
+	flight = mb_node_flight_floor(v->w, kept, shortest);
+	v->alive[choice] = v->alive_offloaded[choice] = MB_BY_MEMORY;
+	for (uint32_t left = v->w->distinct; left && v->alive[choice] != MB_WORTH; left &= left - 1) {
+		int o = __builtin_ctz(left);
+		double bytes = v->w->mean_bytes[o] + flight, fsdp_s = (double)v->w->micro_batches * v->w->mean_fsdp_s[o], excess;
+
+		v->alive[choice] = (uint8_t)judge(v, step_s + fsdp_s, bytes, v->w->limit_bytes);
+		if (v->alive[choice] == MB_WORTH)
+			v->alive_offloaded[choice] = MB_WORTH;
+		if (v->alive_offloaded[choice] == MB_WORTH || !offloading || isinf(bytes))
+			continue;
+		/* What does not fit is moved: as many bytes over the host link as are too many, over the micro-batches in flight. */
+		excess = fmax(bytes - v->w->limit_bytes, 0)
+		         / fmin((double)v->w->micro_batches, n->pp + 1 + fmax(n->pp, v->w->p.microbatch_group_size));
+		v->alive_offloaded[choice] = (uint8_t)judge(v, fmax(step_s + fsdp_s, (double)v->w->micro_batches * excess * mb_node_copy_s(v->w)),
+		                                            v->w->mean_bytes[o], v->w->limit_bytes);
+	}
 }
 
 static bool judge_node(struct visit *v, const struct mb_sizes *n)
@@ -677,56 +732,38 @@ static bool judge_node(struct visit *v, const struct mb_sizes *n)
 	return any;
 }
 
-/* Least step that a split allows when what is too much on a rank is moved to the host. */
-static double moving_bound(const struct visit *v, double step_s, const struct mb_live *live)
+static void judge_choice(struct visit *v, int i, const struct mb_live *live)
 {
-	double m = (double)v->w->micro_batches;
+	bool offloading = v->walk->s->axis[MB_P_OFFLOAD].count > 1 && recompute_plan(v, i)->recompute != MB_RECOMPUTE_FULL && !v->walk->dive;
 
-	for (int i = 0; i < v->tight_count; i++) {
-		const struct mb_hold *h = v->hold[v->tight[i]];
-		double excess = h->least_running + v->flight_bytes[i] - v->w->limit_bytes;
-		double times = fmin(m, live->most[v->tight[i]] + 1);       /* one more under EP overlap */
-
-		step_s = fmax(step_s, m * excess / times * mb_node_copy_s(v->w));
-	}
-	return step_s;
-}
-
-static void judge_choice(struct visit *v, int i, const struct mb_live *live, bool closely)
-{
-	bool offloading = v->walk->s->axis[MB_P_OFFLOAD].count > 1 && recompute_plan(v, i)->recompute != MB_RECOMPUTE_FULL;
-	double step_s, limit = v->w->limit_bytes;
-
-	if (!closely) {
+	if (!v->closely) {
 		v->worth[i] = v->alive[i];
 		v->worth_offloaded[i] = v->alive_offloaded[i];
 	}
 	if (v->worth[i] != MB_WORTH && v->worth_offloaded[i] != MB_WORTH)
 		return;
 	fill_least(v, i, false);
-	step_s = step_bound(v, &v->costs, 0, 0, -1);
-	v->worth[i] = v->worth_offloaded[i] = (uint8_t)mb_best_bound(v->walk->best, step_s, 0);
+	v->worth[i] = v->worth_offloaded[i] = (uint8_t)mb_best_bound(v->walk->best, step_bound(v, &v->costs, 0, 0, -1), 0);
 	if (v->worth[i] != MB_WORTH)
 		return;
 	fill_flight(v, &v->costs, live);
-	v->worth[i] = v->worth_offloaded[i] = (uint8_t)judge(v, step_s, peak_bound(v, -1), limit);
+	v->worth[i] = v->worth_offloaded[i] = (uint8_t)judge_jointly(v, live, false);
 	memset(v->may_fit[i], v->worth[i] == MB_WORTH && !v->walk->dive ? 0xff : 0, sizeof v->may_fit[i]);
-	if (v->worth[i] != MB_BY_MEMORY || !offloading || v->alive_offloaded[i] != MB_WORTH || v->walk->dive)
+	if (v->worth[i] == MB_WORTH || !offloading || v->alive_offloaded[i] != MB_WORTH)
 		return;
-	step_s = moving_bound(v, step_s, live);
-	v->worth_offloaded[i] = (uint8_t)mb_best_bound(v->walk->best, step_s, 0);
+	v->worth_offloaded[i] = (uint8_t)judge_jointly(v, live, true);
 	if (v->worth_offloaded[i] != MB_WORTH)
 		return;
 	fill_least(v, i, true);
 	for (int k = 0; k < v->piece_count && may_keep_nothing(v, i); k++)
 		v->costs.saved_bytes[k] = 0;
 	fill_flight(v, &v->costs, live);
-	v->worth_offloaded[i] = (uint8_t)judge(v, step_s, peak_bound(v, -1), limit);
-	if (closely && v->worth_offloaded[i] == MB_WORTH)
-		judge_offloading(v, i, live);
+	v->worth_offloaded[i] = (uint8_t)judge_jointly(v, live, false);
+	if (v->closely && v->worth_offloaded[i] == MB_WORTH && !judge_offloading(v, i, live))
+		v->worth_offloaded[i] = MB_BY_MEMORY;
 }
 
-static bool judge_choices(struct visit *v, bool closely)
+static bool judge_choices(struct visit *v)
 {
 	const struct mb_live *live = mb_live_of(v->w, v->table, false);
 	bool any = false;
@@ -734,7 +771,7 @@ static bool judge_choices(struct visit *v, bool closely)
 	for (int i = 0; i < v->walk->s->axis[MB_P_RECOMPUTE].count; i++) {
 		if (!is_tried(v, i))
 			continue;
-		judge_choice(v, i, live, closely);
+		judge_choice(v, i, live);
 		any |= v->worth[i] == MB_WORTH || v->worth_offloaded[i] == MB_WORTH;
 	}
 	return any;
@@ -787,9 +824,12 @@ static void visit_split(struct visit *v)
 	fill_pieces(v);
 	fill_ranks(v);
 	fill_floors(v);
-	if (judge_choices(v, false))
+	v->closely = false;
+	if (judge_choices(v)) {
 		fill_holds(v);
-	if (v->hold[0] == &v->floors[0] || !judge_choices(v, true)) {
+		v->closely = true;
+	}
+	if (!v->closely || !judge_choices(v)) {
 		count(v, v->worth[0], mb_class_points(&v->walk->legality, v->class, groups, v->layers));
 		return;
 	}

@@ -206,6 +206,26 @@ static double limit_of(const struct mb_best *b)
 	return limit;
 }
 
+/* Groups and features too slow without any recompute need no look with it. */
+static void narrow(const struct mb_walk *w, struct mb_worker *k, const struct mb_sizes *n)
+{
+	const struct mb_legality *l = &w->legality;
+	double layer_s[MB_KIND_COUNT], *step_s;
+
+	if (l->s->axis[MB_P_RECOMPUTE].of[l->rep[0]].plan.recompute != MB_RECOMPUTE_NONE || k->rows->extreme_count == 0
+	    || (k->rows->narrowed_s > 0 && k->limit_s <= k->rows->narrowed_s) || w->best->aim == MB_AIM_CLOSEST)
+		return;
+	step_s = mb_arena_alloc(&k->rows->arena, (size_t)k->rows->extreme_count * sizeof *step_s);
+	for (int e = 0; e < k->rows->extreme_count; e++) {
+		const struct mb_kind_row *plain = mb_rows_plain(&k->cache, k->rows, k->rows->extremes[e].group, k->rows->extremes[e].f, 0);
+
+		for (int i = 0; i < k->cache.slots.count; i++)
+			layer_s[i] = plain[i].gpu_s;
+		step_s[e] = mb_node_step_floor(k, n, layer_s);
+	}
+	mb_rows_narrow(k->rows, k->limit_s, step_s);
+}
+
 static enum mb_bound enter(struct mb_walk *w, struct mb_worker *k, struct mb_sizes *n)
 {
 	enum mb_bound bound = mb_best_bound(w->best, n->step_s, 0);
@@ -221,7 +241,9 @@ static enum mb_bound enter(struct mb_walk *w, struct mb_worker *k, struct mb_siz
 	k->states_bytes = mb_node_states_floor(k);
 	if (w->best->aim != MB_AIM_CLOSEST && k->states_bytes * (1 - 1e-9) > k->limit_bytes)
 		return MB_BY_MEMORY;
-	return mb_best_bound(w->best, mb_node_step_floor(k, n, layer_s), k->states_bytes);
+	n->step_s = fmax(n->step_s, mb_node_step_floor(k, n, layer_s));
+	narrow(w, k, n);
+	return mb_best_bound(w->best, n->step_s, k->states_bytes);
 }
 
 /* Every node in the order of its floor. */
@@ -256,6 +278,7 @@ static double dive(struct mb_walk *w, struct mb_worker *k)
 		*best = empty;
 		best->max_step_s = fmin(least * factor, empty.max_step_s);
 		run_pass(w, k);
+		qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_floor);
 		if (best->count == best->wanted && best->has_fit) {
 			limit = fmin(limit, fmax(best->of[best->count - 1].step_s, best->fit.step_s));
 			break;

@@ -10,6 +10,7 @@ enum mb_count { MB_COUNT_TIME, MB_COUNT_MEMORY, MB_COUNT_NEEDLESS, MB_COUNTS };
 struct mb_tally {
 	double considered, costed, evaluated;
 	double rules[MB_MAX_RULES], bounds[MB_COUNTS];
+	double unsound;                 /* evaluated plans below their own bound: must be 0 */
 };
 
 struct mb_walk {
