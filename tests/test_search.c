@@ -101,17 +101,15 @@ static void alternatives(struct space *s, enum mb_key_id key, int count, const l
 	s->q.alternatives[key] = (struct mb_alternatives){ count > 1 ? count : 0, v };
 }
 
-/* A random subset of the values, at least one, in order. */
+/* The first of the values and a random subset of the others, in order. */
 static void narrow(struct space *s, enum mb_key_id key, int count, const long long *values)
 {
 	long long chosen[16];
 	int n = 0;
 
 	for (int i = 0; i < count; i++)
-		if (draw(s, 2))
+		if (i == 0 || draw(s, 2))
 			chosen[n++] = values[i];
-	if (n == 0)
-		chosen[n++] = values[draw(s, (unsigned)count)];
 	alternatives(s, key, n, chosen);
 }
 #define NARROW(key, ...) narrow(s, MB_K_##key, sizeof (long long[]){ __VA_ARGS__ } / sizeof(long long), (long long[]){ __VA_ARGS__ })
@@ -119,7 +117,7 @@ static void narrow(struct space *s, enum mb_key_id key, int count, const long lo
 static void make_space(struct space *s, uint64_t seed)
 {
 	static void (*const models[])(struct mb_model *) = { fixture_model_dense, fixture_model_moe, fixture_model_mla, fixture_model_hybrid };
-	static const int layers[] = { 8, 12, 13, 52 };
+	static const int layers[] = { 8, 12, 8, 52 };
 	struct mb_case *c = &s->q.c;
 	unsigned kind = (unsigned)(seed % 4);
 	bool moe = kind > 0;
@@ -135,24 +133,31 @@ static void make_space(struct space *s, uint64_t seed)
 		s->q.set[i] = true;
 	c->run.gpus = 16;
 	c->run.global_batch_size = 64;
-	c->hardware.usable_bytes = (int64_t)(6e9 * (1 + draw(s, 12)));
+	c->hardware.usable_bytes = (int64_t)(4e9 * (2 + draw(s, 24)));
 	NARROW(tp, 1, 2, 4);
 	NARROW(pp, 1, 2, 4);
 	NARROW(vp, 1, 2, 3);
 	NARROW(mbs, 1, 2);
-	NARROW(sp, 1);
 	s->q.set[MB_K_sp] = false;
 	if (moe) {
 		NARROW(ep, 1, 2, 4, 8);
 		NARROW(ep_overlap, 0, 1);
 	}
-	if (kind != 3 && draw(s, 2)) {
+	switch (kind == 3 ? 3 : draw(s, 4)) {
+	case 0:
 		NARROW(first_layers, 0, 2, 3);
+		break;
+	case 1:
 		NARROW(acc_loss, 0, 1);
+		break;
+	case 2:
+		s->q.set[MB_K_first_layers] = s->q.set[MB_K_last_layers] = s->q.set[MB_K_acc_embed] = s->q.set[MB_K_acc_loss] = false;
+		s->q.set[MB_K_layout] = draw(s, 2) > 0;
+		break;
 	}
 	if (draw(s, 2)) {
 		s->q.set[MB_K_recompute] = s->q.set[MB_K_method] = s->q.set[MB_K_recompute_layers] = s->q.set[MB_K_modules] = false;
-	} else {
+	} else if (draw(s, 2)) {
 		NARROW(recompute, 0, 2);
 		NARROW(method, 0, 1, 2);
 		NARROW(recompute_layers, 0, 1, 2);
@@ -240,6 +245,7 @@ static void try_point(struct brute *b, const struct mb_plan *p, unsigned facts)
 	r.step_s = b->e->step_s;
 	r.peak_bytes = b->e->peak_bytes;
 	r.device_used_bytes = b->e->device_used_bytes;
+	r.margin_bytes = b->e->margin_bytes;
 	if (r.verdict == MB_OUT_OF_MEMORY || is_needless(b, p, facts))
 		return;
 	mb_best_offer(&b->best, &r);

@@ -52,16 +52,9 @@ static double counted_flops(const struct mb_case *c, enum mb_flop_count flops, d
 const char *mb_trial_gap(const struct mb_trial *t)
 {
 	const struct mb_run *run = &t->q->c.run;
-	const struct mb_plan *p = &run->plan;
 
 	if (!run->megatron_args)
 		return NULL;
-	if (p->cuda_graph_impl != MB_GRAPH_NONE)
-		return "pools of CUDA graphs are not modelled";
-	if (p->fine_grained_activation_offloading)
-		return "offloading together with selective recompute is not modelled";
-	if (p->use_megatron_fsdp)
-		return "what Megatron-FSDP keeps gathered is not known";
 	if (run->rerun_mode_validate)
 		return "a step that is run twice is not modelled";
 	if (run->cross_entropy_loss_fusion && t->q->c.stack.month <= MB_MONTH_2025_10 && t->q->c.hardware.compute_capability == 80)

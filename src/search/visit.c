@@ -45,6 +45,7 @@ struct visit {
 	uint8_t *alive, *alive_offloaded;               /* by recompute choice, anywhere under the node: enum mb_bound */
 	uint8_t *worth, *worth_offloaded;               /* under the split */
 	const struct mb_live *live[2];                  /* without and with EP overlap */
+	struct mb_live least_live;      /* no feature keeps less in flight */
 	uint64_t (*may_fit)[MB_OFF_WORDS];              /* by recompute choice: offloading choices that memory leaves */
 	struct chunk_costs costs;
 };
@@ -129,7 +130,10 @@ static double step_bound(const struct visit *v, const struct chunk_costs *costs,
 	return bound;
 }
 
-/* Most saved bytes in flight on a rank, and what the loss needs beside them. */
+/*
+ * Most saved bytes in flight on a rank, and what the loss needs beside them; under EP overlap the loss waits for the
+ * backward, when less may be in flight.
+ */
 static double in_flight(const struct visit *v, const struct chunk_costs *costs, const struct mb_live *live, int rank)
 {
 	int pp = v->table->pp, vp = v->table->vp, count = live->set_count[rank];
@@ -143,7 +147,7 @@ static double in_flight(const struct visit *v, const struct chunk_costs *costs, 
 			sum += set[j] * costs->saved_bytes[v->at[j * pp + rank]];
 		most = most > sum ? most : sum;
 	}
-	if (rank == pp - 1) {           /* the first forward of the last chunk follows a group of each chunk before it */
+	if (rank == pp - 1 && !live->overlap) {         /* the first forward of the last chunk follows a group of each chunk before it */
 		double group = fmin(fmax(v->w->p.microbatch_group_size, pp), (double)v->w->micro_batches), sum = v->loss_bytes;
 
 		for (int j = 0; j < vp; j++)
@@ -153,10 +157,13 @@ static double in_flight(const struct visit *v, const struct chunk_costs *costs, 
 	return most;
 }
 
+/* Where graphs are captured without an eager step before, the step itself may be smaller than its bound. */
 static void fill_flight(struct visit *v, const struct chunk_costs *costs, const struct mb_live *live)
 {
+	bool captured_first = v->walk->s->c.run.cuda_graph_warmup_steps == 0;
+
 	for (int i = 0; i < v->tight_count; i++)
-		v->flight_bytes[i] = in_flight(v, costs, live, v->tight[i]);
+		v->flight_bytes[i] = captured_first ? -INFINITY : in_flight(v, costs, live, v->tight[i]);
 }
 
 /* After fill_flight. */
@@ -403,6 +410,7 @@ static void try_optimizers(struct visit *v, struct choice *c, const struct chunk
 	if (all_excluded(v, c, costs, offload))
 		return;
 	for (int o = 0; o < MB_MAX_OPTIMIZERS; o++) {
+		enum mb_verdict verdict;
 		enum mb_bound bound;
 		struct mb_plan p;
 		double peak;
@@ -430,7 +438,8 @@ static void try_optimizers(struct visit *v, struct choice *c, const struct chunk
 				continue;
 			}
 		}
-		note_verdict(v, c, offload, o, evaluate(v, &p), v->w->e->peak_bytes);
+		verdict = evaluate(v, &p);
+		note_verdict(v, c, offload, o, verdict, v->w->e->peak_bytes);
 		audit(v, step_bound(v, costs, c->transfer_s, c->hop_s, o), peak);
 	}
 }
@@ -582,7 +591,7 @@ static double moving_bound(const struct visit *v, double step_s, const struct mb
 
 	for (int i = 0; i < v->tight_count; i++) {
 		double excess = v->hold[v->tight[i]]->running[optimizer] + v->flight_bytes[i] - v->w->limit_bytes;
-		double times = fmin(m, live->most[v->tight[i]] + 1);       /* one more under EP overlap */
+		double times = fmin(m, live->most[v->tight[i]] + 1);    /* one more under EP overlap */
 
 		step_s = fmax(step_s, m * excess / times * mb_node_copy_s(v->w));
 	}
@@ -765,7 +774,7 @@ static void judge_choice(struct visit *v, int i, const struct mb_live *live)
 
 static bool judge_choices(struct visit *v)
 {
-	const struct mb_live *live = mb_live_of(v->w, v->table, false);
+	const struct mb_live *live = &v->least_live;
 	bool any = false;
 
 	for (int i = 0; i < v->walk->s->axis[MB_P_RECOMPUTE].count; i++) {
@@ -777,6 +786,11 @@ static bool judge_choices(struct visit *v)
 	return any;
 }
 
+static bool overlaps_experts(const struct visit *v, const struct mb_feature *f)
+{
+	return v->walk->s->axis[MB_P_EP_OVERLAP].of[f->overlap].plan.overlap_moe_expert_parallel_comm;
+}
+
 static void try_features(struct visit *v, const struct mb_legal *y, struct choice *c)
 {
 	const struct mb_legality *l = &v->walk->legality;
@@ -786,7 +800,7 @@ static void try_features(struct visit *v, const struct mb_legal *y, struct choic
 
 	c->legal = y;
 	c->limit = mb_node_peak_limit(v->w, y->f.dispatcher);
-	c->live = v->live[v->walk->s->axis[MB_P_EP_OVERLAP].of[y->f.overlap].plan.overlap_moe_expert_parallel_comm];
+	c->live = v->live[overlaps_experts(v, &y->f)];
 	if (recompute_plan(v, l->rep[0])->recompute == MB_RECOMPUTE_NONE) {     /* whatever is recomputed takes longer */
 		plain = mb_rows_plain(&v->w->cache, v->w->rows, c->group, y->f, 0);
 		fill_costs(v, plain, &none, &v->costs);
@@ -824,6 +838,11 @@ static void visit_split(struct visit *v)
 	fill_pieces(v);
 	fill_ranks(v);
 	fill_floors(v);
+	v->live[1] = mb_live_of(v->w, v->table, true);
+	v->live[0] = mb_live_of(v->w, v->table, false);
+	v->least_live = *v->live[0];
+	for (int i = 0; i < v->class->count; i++)
+		v->least_live.overlap |= overlaps_experts(v, &v->class->of[i].f);
 	v->closely = false;
 	if (judge_choices(v)) {
 		fill_holds(v);
@@ -833,8 +852,6 @@ static void visit_split(struct visit *v)
 		count(v, v->worth[0], mb_class_points(&v->walk->legality, v->class, groups, v->layers));
 		return;
 	}
-	v->live[0] = mb_live_of(v->w, v->table, false);
-	v->live[1] = mb_live_of(v->w, v->table, true);
 	for (int g = 0; g < groups->count; g++) {
 		struct choice c;
 
