@@ -243,7 +243,7 @@ Test(memory_laws, nothing_overflows)
 		random_run(&runs, &q);
 		enlarge(&q.c.model);
 		q.c.run.gpus *= 1 << draw(&runs, 6);
-		q.c.run.global_batch_size *= 64;
+		q.c.run.global_batch_size = q.c.run.global_batch_size < 1 << 24 ? q.c.run.global_batch_size * 64 : 1 << 30;
 		mb_case_compile(&q.c);
 		mb_count_parameters(&q.c, &total, &mtp, &active);
 		if (total > INT64_C(10000000000000) || !mb_evaluable(&q.c, &q.c.run.plan) || mb_first_broken(&q.c, &q.c.run.plan, MB_ALL_KEYS))

@@ -7,7 +7,7 @@
 #include "fixture.h"
 #include "search/walk.h"
 
-enum { MAX_POINTS = 400000, TOP = 10 };
+enum { MAX_POINTS = 60000, TOP = 10 };
 
 struct space {
 	struct mb_query q;
@@ -178,10 +178,10 @@ static void make_space(struct space *s, uint64_t seed)
 struct brute {
 	struct mb_walk *w;
 	struct mb_evaluation *e;
-	struct mb_best best, front;
-	double considered, legal, needless;
-	const struct mb_split_table *table;
-	struct mb_plan at[MB_P_COUNT];
+	struct mb_best best;
+	double considered, legal;
+	struct mb_ranked *points;       /* that fit or are at risk, offloading too much included */
+	int count, room;
 };
 
 static bool is_choice(const struct mb_space *s, enum mb_plan_key axis, int i, unsigned facts)
@@ -246,10 +246,15 @@ static void try_point(struct brute *b, const struct mb_plan *p, unsigned facts)
 	r.peak_bytes = b->e->peak_bytes;
 	r.device_used_bytes = b->e->device_used_bytes;
 	r.margin_bytes = b->e->margin_bytes;
-	if (r.verdict == MB_OUT_OF_MEMORY || is_needless(b, p, facts))
+	if (r.verdict == MB_OUT_OF_MEMORY || r.margin_bytes < 0)
 		return;
-	mb_best_offer(&b->best, &r);
-	mb_best_offer(&b->front, &r);
+	if (b->count == b->room) {
+		b->room = b->room ? 2 * b->room : 1024;
+		b->points = realloc(b->points, (size_t)b->room * sizeof *b->points);
+	}
+	b->points[b->count++] = r;
+	if (!is_needless(b, p, facts))
+		mb_best_offer(&b->best, &r);
 }
 
 static void inner(struct brute *b, struct mb_plan p, int axis, unsigned facts)
@@ -319,9 +324,70 @@ static double accounted(const struct mb_tally *t)
 	return sum;
 }
 
+/* The least peaks among plans not much slower than the fastest. */
+static void check_memory(struct space *s, struct brute *b, uint64_t seed, const struct mb_search_options *options)
+{
+	struct mb_best found, expected;
+
+	mb_best_init(&found, MB_AIM_PEAK, TOP, &s->arena);
+	mb_best_init(&expected, MB_AIM_PEAK, TOP, &s->arena);
+	if (b->best.has_fit)
+		found.max_step_s = expected.max_step_s = b->best.fit.step_s * 1.05;
+	cr_assert(mb_walk_run(b->w, &found, options));
+	for (int i = 0; i < b->count; i++)
+		mb_best_offer(&expected, &b->points[i]);
+	compare("memory", seed, &found, &expected);
+}
+
+static bool is_near(const struct mb_search_result *r, const struct mb_plan *p)
+{
+	for (int i = 0; i < r->top_count; i++) {
+		const struct mb_plan *o = &r->top[i].plan;
+
+		if (o->tp == p->tp && o->cp == p->cp && o->pp == p->pp && o->vp == p->vp && o->ep == p->ep && o->etp == p->etp
+		    && o->micro_batch_size == p->micro_batch_size && o->layout == p->layout && o->first_stage_layers == p->first_stage_layers
+		    && o->last_stage_layers == p->last_stage_layers && o->account_for_embedding == p->account_for_embedding
+		    && o->account_for_loss == p->account_for_loss)
+			return true;
+	}
+	return false;
+}
+
+/* No plan near the listed ones is as fast as one of the front and smaller by more than the resolution. */
+static void check_front(const struct brute *b, uint64_t seed, const struct mb_search_result *r)
+{
+	for (int i = 1; i < r->front_count; i++)
+		cr_expect(r->front[i].step_s >= r->front[i - 1].step_s && r->front[i].peak_bytes < r->front[i - 1].peak_bytes, "seed %" PRIu64 ": front", seed);
+	for (int i = 0; i < b->count; i++) {
+		const struct mb_ranked *p = &b->points[i];
+		bool covered = !b->best.has_fit || p->step_s > b->best.fit.step_s * 1.0999 || !is_near(r, &p->plan);
+
+		for (int j = 0; j < r->front_count && !covered; j++)
+			covered = r->front[j].step_s <= p->step_s && r->front[j].peak_bytes * (1 - MB_FRONT_RESOLUTION) <= p->peak_bytes;
+		cr_expect(covered, "seed %" PRIu64 ": %.9g s with %.0f B is missing from the front", seed, p->step_s, p->peak_bytes);
+	}
+}
+
+static void check_whole(struct space *s, const struct brute *b, uint64_t seed)
+{
+	struct mb_search_options options = { .top = TOP, .threads = 1 };
+	struct mb_search_result one, two;
+	struct mb_diags diags = { 0 };
+
+	cr_assert(mb_search(&s->q, &options, &s->arena, &one, &diags));
+	options.threads = 2;
+	cr_assert(mb_search(&s->q, &options, &s->arena, &two, &diags));
+	cr_expect(one.top_count == two.top_count, "seed %" PRIu64 ": threads change the list", seed);
+	for (int i = 0; i < one.top_count && i < two.top_count; i++)
+		cr_expect(memcmp(&one.top[i], &two.top[i], sizeof one.top[i]) == 0, "seed %" PRIu64 ": threads change rank %d", seed, i + 1);
+	cr_expect((one.recommended >= 0) == b->best.has_fit, "seed %" PRIu64 ": recommended", seed);
+	cr_expect(one.has_closest == (b->legal > 0 && b->count == 0), "seed %" PRIu64 ": closest", seed);
+	check_front(b, seed, &one);
+}
+
 static void check_seed(uint64_t seed)
 {
-	struct mb_search_options options = { .top = TOP };
+	struct mb_search_options options = { .top = TOP, .threads = 1 + (int)(seed % 2) };
 	struct space *s = calloc(1, sizeof *s);
 	struct mb_space *space = calloc(1, sizeof *space);
 	struct mb_walk *w = calloc(1, sizeof *w);
@@ -333,21 +399,22 @@ static void check_seed(uint64_t seed)
 	cr_assert(mb_walk_init(w, space));
 	mb_best_init(&best, MB_AIM_STEP, TOP, &s->arena);
 	mb_best_init(&b.best, MB_AIM_STEP, TOP, &s->arena);
-	mb_best_init(&b.front, MB_AIM_FRONT, MB_MAX_FRONT, &s->arena);
 	if (w->rules.considered < MAX_POINTS) {
 		cr_assert(mb_walk_run(w, &best, &options));
 		outer(&b, s->q.c.run.plan, 0);
-		cr_expect(!(fabs(b.considered - w->tally.considered) > 0), "seed %" PRIu64 ": %.0f points, brute force %.0f", seed, w->tally.considered, b.considered);
-		cr_expect(!(fabs(accounted(&w->tally) - w->tally.considered) > 0), "seed %" PRIu64 ": %.0f of %.0f accounted for", seed, accounted(&w->tally),
-		          w->tally.considered);
+		cr_expect(!(fabs(b.considered - w->tally.considered) > 0), "seed %" PRIu64 ": %.0f points, brute force %.0f", seed,
+		          w->tally.considered, b.considered);
+		cr_expect(!(fabs(accounted(&w->tally) - w->tally.considered) > 0), "seed %" PRIu64 ": %.0f of %.0f accounted for", seed,
+		          accounted(&w->tally), w->tally.considered);
 		cr_expect(!(w->tally.unsound > 0), "seed %" PRIu64 ": %.0f plans below their bound", seed, w->tally.unsound);
 		compare("step", seed, &best, &b.best);
+		check_memory(s, &b, seed, &options);
+		check_whole(s, &b, seed);
 	}
-	if (getenv("MBSIM_TEST_SEARCH"))
-		fprintf(stderr, "seed %" PRIu64 ": %.0f considered, %.0f legal, %.0f fit, %.0f evaluated\n", seed, w->rules.considered, b.legal, b.best.fits, w->tally.evaluated);
 	mb_walk_free(w);
 	mb_evaluation_free(b.e);
 	mb_arena_free(&s->arena);
+	free(b.points);
 	free(w);
 	free(space);
 	free(s);
@@ -356,7 +423,7 @@ static void check_seed(uint64_t seed)
 Test(search, equals_brute_force, .timeout = 300)
 {
 	const char *from = getenv("MBSIM_TEST_SEED"), *count = getenv("MBSIM_TEST_COUNT");
-	uint64_t first = from ? strtoull(from, NULL, 10) : 1, n = count ? strtoull(count, NULL, 10) : 40;
+	uint64_t first = from ? strtoull(from, NULL, 10) : 1, n = count ? strtoull(count, NULL, 10) : 200;
 
 	for (uint64_t seed = first; seed < first + n; seed++)
 		check_seed(seed);

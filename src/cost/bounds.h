@@ -7,7 +7,7 @@
 
 #include "cost/kind_sums.h"
 
-enum { MB_KIND_REPLAYS = 16, MB_KIND_TENSORS = 48 };
+enum { MB_KIND_REPLAYS = 12, MB_KIND_TENSORS = 32 };
 
 /* One layer of a kind: what runs once, what each set of recompute modules runs again, and the tensors kept. */
 struct mb_kind_pieces {

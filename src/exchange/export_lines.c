@@ -44,7 +44,7 @@ void mb_export_line(struct mb_exporter *x, const char *word, const char *value, 
 				mb_exchange_shell_word(value, &x->lines);
 		}
 	} else {
-		mb_exchange_shell_word(mb_arena_printf(x->arena, "%s=%s", word, value), &x->lines);
+		mb_exchange_shell_word(mb_arena_printf(x->arena, "%s=%s", word, value != NULL ? value : ""), &x->lines);
 	}
 	mb_text_add(&x->lines, learnt ? "   # changes what is learnt\n" : "\n");
 }

@@ -111,41 +111,62 @@ int mb_ranked_compare(const struct mb_best *b, const struct mb_ranked *x, const 
 /* Bounds are sums in another order than the evaluation's, whose durations are whole picoseconds. */
 static const double SLACK = 1e-9;
 
-static bool front_excludes(const struct mb_best *b, double step_s, double peak_bytes)
+static double value_of(enum mb_aim aim, const struct mb_ranked *r)
 {
-	for (int i = 0; i < b->count && b->of[i].step_s <= step_s; i++)
-		if (b->of[i].peak_bytes < peak_bytes || (b->of[i].peak_bytes <= peak_bytes && b->of[i].step_s < step_s))
+	if (aim == MB_AIM_CLOSEST)
+		return r->device_used_bytes;
+	return aim == MB_AIM_PEAK ? r->peak_bytes : r->step_s;
+}
+
+void mb_best_goal(const struct mb_best *b, struct mb_goal *ret)
+{
+	ret->aim = b->aim;
+	ret->max_step_s = b->max_step_s;
+	ret->max_peak_bytes = b->max_peak_bytes;
+	ret->fit_peak_bytes = b->fit_peak_bytes;
+	ret->device_factor = b->device_factor;
+	ret->last = b->count == b->wanted ? value_of(b->aim, &b->of[b->count - 1]) : INFINITY;
+	ret->fit = b->has_fit ? value_of(b->aim, &b->fit) : INFINITY;
+	ret->front_count = 0;
+	for (int i = 0; b->aim == MB_AIM_FRONT && i < b->count; i++) {
+		ret->front[i][0] = b->of[i].step_s;
+		ret->front[i][1] = b->of[i].peak_bytes;
+		ret->front_count++;
+	}
+}
+
+/* A plan that is hardly smaller than one as fast adds nothing to the front. */
+static bool front_excludes(const struct mb_goal *g, double step_s, double peak_bytes)
+{
+	for (int i = 0; i < g->front_count && g->front[i][0] <= step_s; i++)
+		if (g->front[i][1] * (1 - MB_FRONT_RESOLUTION) < peak_bytes)
 			return true;
 	return false;
 }
 
 /* A plan may be wanted for its place in the list, or because none that fits is known to be better. */
-static enum mb_bound by_objective(const struct mb_best *b, double step_s, double peak_bytes)
+static enum mb_bound by_objective(const struct mb_goal *g, double step_s, double peak_bytes)
 {
-	double value = b->aim == MB_AIM_PEAK ? peak_bytes : step_s, last = INFINITY, fit = INFINITY;
+	double value = g->aim == MB_AIM_PEAK ? peak_bytes : step_s;
 
-	if (b->count == b->wanted)
-		last = b->aim == MB_AIM_PEAK ? b->of[b->count - 1].peak_bytes : b->of[b->count - 1].step_s;
-	if (b->has_fit)
-		fit = b->aim == MB_AIM_PEAK ? b->fit.peak_bytes : b->fit.step_s;
-	if (value <= last || (value <= fit && peak_bytes <= b->fit_peak_bytes))
+	if (value <= g->last || (value <= g->fit && peak_bytes <= g->fit_peak_bytes))
 		return MB_WORTH;
-	return b->aim == MB_AIM_PEAK || value <= fit ? MB_BY_MEMORY : MB_BY_TIME;
+	return g->aim == MB_AIM_PEAK || value <= g->fit ? MB_BY_MEMORY : MB_BY_TIME;
 }
 
-enum mb_bound mb_best_bound(const struct mb_best *b, double step_s, double peak_bytes)
+enum mb_bound mb_best_bound(const struct mb_goal *g, double step_s, double peak_bytes)
 {
 	step_s -= step_s * SLACK + 1e-7;
 	peak_bytes -= peak_bytes * SLACK;
-	if (b->aim == MB_AIM_CLOSEST)
-		return b->count > 0 && peak_bytes > b->of[0].peak_bytes ? MB_BY_MEMORY : MB_WORTH;
-	if (peak_bytes > b->max_peak_bytes)
+	if (g->aim == MB_AIM_CLOSEST)
+		return peak_bytes * g->device_factor > g->last ? MB_BY_MEMORY : MB_WORTH;
+	if (peak_bytes > g->max_peak_bytes)
 		return MB_BY_MEMORY;
-	if (step_s > b->max_step_s)
+	if (step_s > g->max_step_s)
 		return MB_BY_TIME;
-	if (b->aim == MB_AIM_FRONT)
-		return front_excludes(b, step_s, peak_bytes) ? MB_BY_TIME : MB_WORTH;
-	return by_objective(b, step_s, peak_bytes);
+	if (g->aim == MB_AIM_FRONT)
+		return front_excludes(g, step_s, peak_bytes) ? MB_BY_TIME : MB_WORTH;
+	return by_objective(g, step_s, peak_bytes);
 }
 
 static void insert(struct mb_best *b, const struct mb_ranked *r)
@@ -170,12 +191,17 @@ static bool dominates(const struct mb_ranked *x, const struct mb_ranked *y)
 	return x->step_s < y->step_s || x->peak_bytes < y->peak_bytes || mb_plan_compare(&x->plan, &y->plan) <= 0;
 }
 
-static void offer_front(struct mb_best *b, const struct mb_ranked *r)
+static bool nearly_dominates(const struct mb_ranked *x, const struct mb_ranked *y)
+{
+	return dominates(x, y) || (x->step_s <= y->step_s && x->peak_bytes * (1 - MB_FRONT_RESOLUTION) <= y->peak_bytes);
+}
+
+static void offer_front(struct mb_best *b, const struct mb_ranked *r, bool nearly)
 {
 	int kept = 0;
 
 	for (int i = 0; i < b->count; i++)
-		if (dominates(&b->of[i], r))
+		if (nearly ? nearly_dominates(&b->of[i], r) : dominates(&b->of[i], r))
 			return;
 	for (int i = 0; i < b->count; i++)
 		if (!dominates(r, &b->of[i]))
@@ -196,7 +222,7 @@ void mb_best_offer(struct mb_best *b, const struct mb_ranked *r)
 		return;
 	b->fits++;
 	if (b->aim == MB_AIM_FRONT) {
-		offer_front(b, r);
+		offer_front(b, r, true);
 		return;
 	}
 	insert(b, r);
@@ -204,6 +230,12 @@ void mb_best_offer(struct mb_best *b, const struct mb_ranked *r)
 		b->fit = *r;
 		b->has_fit = true;
 	}
+}
+
+void mb_best_join(struct mb_best *b, const struct mb_best *front)
+{
+	for (int i = 0; i < front->count; i++)
+		offer_front(b, &front->of[i], false);
 }
 
 /* ---- near-copies ---- */

@@ -7,9 +7,11 @@
 enum mb_aim {
 	MB_AIM_STEP,                    /* least step time among plans that fit */
 	MB_AIM_PEAK,                    /* least peak among plans within max_step_s */
-	MB_AIM_FRONT,                   /* no other plan is faster and smaller */
+	MB_AIM_FRONT,                   /* every plan has one here that is no slower and at most the resolution larger */
 	MB_AIM_CLOSEST                  /* least device use, whether it fits or not */
 };
+
+#define MB_FRONT_RESOLUTION 0.01
 
 /* Why a point needs no look. */
 enum mb_bound { MB_WORTH, MB_BY_TIME, MB_BY_MEMORY };
@@ -19,6 +21,7 @@ struct mb_best {
 	int wanted;
 	double max_step_s, max_peak_bytes;              /* INFINITY: no limit */
 	double fit_peak_bytes;          /* no plan that fits has a larger peak */
+	double device_factor;           /* device use is at least so many times the peak */
 	struct mb_ranked *of;           /* sorted; [wanted + 1] */
 	int count;
 	struct mb_ranked fit;           /* the best that fits, which may stand behind many at risk */
@@ -26,13 +29,28 @@ struct mb_best {
 	double fits;                    /* evaluated plans that fit or are at risk */
 };
 
+/* What bounds are compared with: a copy that a thread keeps, never better than the truth. */
+struct mb_goal {
+	enum mb_aim aim;
+	double max_step_s, max_peak_bytes, fit_peak_bytes;
+	double last, fit;               /* of the last plan of a full list and of the best that fits, in the aim's unit */
+	double device_factor;           /* device use is at least so many times the peak */
+	int front_count;
+	double front[MB_MAX_FRONT][2];  /* step and peak, by step */
+};
+
+void mb_best_goal(const struct mb_best *b, struct mb_goal *ret);
+
 void mb_best_init(struct mb_best *b, enum mb_aim aim, int wanted, struct mb_arena *arena);
 
 /* Lower bounds of a point or of many; a tie is worth a look. */
-enum mb_bound mb_best_bound(const struct mb_best *b, double step_s, double peak_bytes);
+enum mb_bound mb_best_bound(const struct mb_goal *g, double step_s, double peak_bytes);
 
 /* Takes an evaluated plan, or not. */
 void mb_best_offer(struct mb_best *b, const struct mb_ranked *r);
+
+/* Adds another front; what is left covers what either did. */
+void mb_best_join(struct mb_best *b, const struct mb_best *front);
 
 /* Sets `tie` and `variants` of a sorted list. */
 void mb_best_compare_rows(struct mb_ranked *rows, int count);

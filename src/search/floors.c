@@ -10,9 +10,23 @@ struct floor_entry {
 	int tp, cp, mbs, ep, etp;       /* of a feed-forward part: cp 0 and mbs the tokens of a group */
 	double tokens;
 	struct mb_group group;
-	uint8_t dispatcher;
+	struct mb_feature feature;
 	struct mb_sums once;
+	double host_s, sync_s;
 };
+
+static int layers_of(const struct mb_case *c, int kind)
+{
+	int n = kind >= MB_MAX_LAYER_KINDS;
+
+	if (kind == MB_KIND_MTP)
+		return c->mtp_depth;
+	for (int i = 0; kind < MB_MAX_LAYER_KINDS && i < c->model.num_layers; i++)
+		n += c->model.layers[i] == kind;
+	for (int i = 0; kind < MB_MAX_LAYER_KINDS && i < c->model.mtp_layer_count; i++)
+		n += c->model.mtp_layers[i] == kind ? c->mtp_depth : 0;
+	return n;
+}
 
 static int part_of(struct mb_floors *f, struct mb_layer_kind kind)
 {
@@ -30,7 +44,7 @@ static int part_of(struct mb_floors *f, struct mb_layer_kind kind)
 	return m->kind_count++;
 }
 
-void mb_floors_init(struct mb_floors *f, const struct mb_legality *l, const struct mb_slots *slots)
+void mb_floors_init(struct mb_floors *f, struct mb_legality *l, const struct mb_slots *slots)
 {
 	*f = (struct mb_floors){ .l = l, .slots = slots, .capacity = 1 << 12 };
 	f->parts = mb_arena_alloc(&f->arena, sizeof *f->parts);
@@ -41,6 +55,7 @@ void mb_floors_init(struct mb_floors *f, const struct mb_legality *l, const stru
 	for (int i = 0; i < slots->count; i++) {
 		struct mb_layer_kind kind;
 
+		f->layers[i] = layers_of(&l->s->c, slots->kind[i]);
 		f->mixer[i] = slots->kind[i];
 		f->ffn[i] = -1;
 		if (slots->kind[i] >= MB_MAX_LAYER_KINDS)
@@ -67,8 +82,8 @@ void mb_floors_free(struct mb_floors *f)
 
 static uint64_t hash_of(const struct floor_entry *e)
 {
-	const int values[] = { e->part, e->tp, e->cp, e->mbs, e->ep, e->etp, e->group.sp, e->group.cp_comm, e->group.tp_overlap, e->dispatcher,
-		(int)e->tokens };
+	const int values[] = { e->part, e->tp, e->cp, e->mbs, e->ep, e->etp, e->group.sp, e->group.cp_comm, e->group.tp_overlap, e->feature.dispatcher,
+		e->feature.shared, e->feature.graph, (int)e->tokens };
 	uint64_t h = 14695981039346656037u;
 
 	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
@@ -80,7 +95,8 @@ static bool same_entry(const struct floor_entry *a, const struct floor_entry *b)
 {
 	return a->part == b->part && a->tp == b->tp && a->cp == b->cp && a->mbs == b->mbs && a->ep == b->ep && a->etp == b->etp
 	       && !(a->tokens < b->tokens || a->tokens > b->tokens) && a->group.sp == b->group.sp && a->group.cp_comm == b->group.cp_comm
-	       && a->group.tp_overlap == b->group.tp_overlap && a->dispatcher == b->dispatcher;
+	       && a->group.tp_overlap == b->group.tp_overlap && a->feature.dispatcher == b->feature.dispatcher
+	       && a->feature.shared == b->feature.shared && a->feature.graph == b->feature.graph;
 }
 
 static void grow(struct mb_floors *f)
@@ -104,26 +120,15 @@ static void grow(struct mb_floors *f)
 	f->capacity *= 2;
 }
 
-/* Expert exchange taken as hidden, gaps as in a graph of the whole iteration. */
-static void build(struct mb_floors *f, struct floor_entry *e, const struct mb_plan *p, const struct mb_dims *d)
+static const struct floor_entry *part_entry(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_dims *d,
+                                            const struct mb_group *g, const struct mb_feature *feature)
 {
-	double gap = d->full_graph ? 1 : fmin(f->parts->params.graph_gap_factor, 1);
-	struct mb_kind_pieces pieces;
-
-	mb_kind_pieces_fill(f->parts, p, d, e->part, f->scratch, &pieces);
-	e->once = pieces.once;
-	for (int dir = 0; dir < MB_DIRECTIONS; dir++) {
-		e->once.expert_comm_s[dir] = 0;
-		e->once.s[dir][MB_TIME_gaps] *= gap;
-	}
-}
-
-static const struct mb_sums *part_sums(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_dims *d,
-                                       const struct mb_group *g, int dispatcher)
-{
-	bool moe = ffn && f->parts->model.kinds[part].ffn == MB_FFN_MOE;
+	bool moe = part < MB_MAX_LAYER_KINDS && f->parts->model.kinds[part].ffn == MB_FFN_MOE;
 	struct floor_entry key = { .part = part, .tp = p->tp, .cp = ffn ? 0 : p->cp, .mbs = ffn ? 0 : p->micro_batch_size,
-		.ep = moe ? p->ep : 0, .etp = moe ? p->etp : 0, .tokens = d->tokens, .group = *g, .dispatcher = moe ? (uint8_t)dispatcher : 0 };
+		.ep = moe ? p->ep : 0, .etp = moe ? p->etp : 0, .tokens = d->tokens, .group = *g,
+		.feature = { moe ? feature->dispatcher : 0, 0, moe ? feature->shared : 0, feature->graph } };
+	struct mb_kind_pieces pieces;
+	struct floor_entry *e;
 	size_t at;
 
 	if (ffn)
@@ -133,56 +138,118 @@ static const struct mb_sums *part_sums(struct mb_floors *f, int part, bool ffn, 
 	at = hash_of(&key) & (size_t)(f->capacity - 1);
 	for (; f->table[at]; at = (at + 1) & (size_t)(f->capacity - 1))
 		if (same_entry(f->table[at], &key))
-			return &f->table[at]->once;
-	f->table[at] = mb_arena_alloc(&f->arena, sizeof key);
+			return f->table[at];
+	e = f->table[at] = mb_arena_alloc(&f->arena, sizeof key);
 	f->count++;
-	*f->table[at] = key;
-	build(f, f->table[at], p, d);
-	return &f->table[at]->once;
+	*e = key;
+	mb_kind_pieces_fill(f->parts, p, d, part, f->scratch, &pieces);
+	e->once = pieces.once;
+	e->host_s = pieces.host_s;
+	e->sync_s = pieces.sync_s;
+	return e;
 }
 
-static double joined_s(struct mb_floors *f, int slot, const struct mb_plan *p, const struct mb_dims *d, const struct mb_group *g, int dispatcher)
+static void add_part(const struct floor_entry *e, struct mb_kind_pieces *to)
 {
-	struct mb_kind_pieces pieces = { .replay_count = 0 };
-	struct mb_kind_row row;
-
-	if (f->mixer[slot] >= 0)
-		pieces.once = *part_sums(f, f->mixer[slot], false, p, d, g, 0);
-	if (f->ffn[slot] >= 0) {
-		const struct mb_sums *ffn = part_sums(f, f->ffn[slot], true, p, d, g, dispatcher);
-
-		for (int dir = 0; dir < MB_DIRECTIONS; dir++)
-			for (int i = 0; i < MB_TIME_COUNT; i++)
-				pieces.once.s[dir][i] += ffn->s[dir][i];
+	for (int dir = 0; dir < MB_DIRECTIONS; dir++) {
+		for (int i = 0; i < MB_TIME_COUNT; i++)
+			to->once.s[dir][i] += e->once.s[dir][i];
+		to->once.expert_comm_s[dir] += e->once.expert_comm_s[dir];
 	}
-	mb_kind_row_fill(f->parts, p, d, &pieces, (struct mb_treatment){ 0, 0, false }, &row);
-	return row.gpu_s;
+	to->once.shared_s += e->once.shared_s;
+	to->host_s += e->host_s;
+	to->sync_s += e->sync_s;
 }
 
-void mb_floors_of(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups, double ret[MB_KIND_COUNT])
+/* Layers of the slot, with their time under a group and feature. */
+static void join(struct mb_floors *f, int slot, const struct mb_plan *p, const struct mb_dims *d, const struct mb_group *g,
+                 const struct mb_feature *feature, struct mb_kind_row *ret)
+{
+	struct mb_kind_pieces pieces;
+
+	memset(&pieces.once, 0, sizeof pieces.once);
+	pieces.host_s = pieces.sync_s = 0;
+	pieces.replay_count = pieces.saved_count = 0;
+	if (f->mixer[slot] >= 0)
+		add_part(part_entry(f, f->mixer[slot], false, p, d, g, feature), &pieces);
+	if (f->ffn[slot] >= 0)
+		add_part(part_entry(f, f->ffn[slot], true, p, d, g, feature), &pieces);
+	mb_kind_row_fill(f->parts, p, d, &pieces, (struct mb_treatment){ 0, 0, false }, ret);
+}
+
+/* Whether the slot's time knows more of a feature than its graph. */
+static bool has_experts(const struct mb_floors *f, int slot)
+{
+	return (f->whole && f->slots->kind[slot] < MB_MAX_LAYER_KINDS) || (f->ffn[slot] >= 0 && f->parts->model.kinds[f->ffn[slot]].ffn == MB_FFN_MOE);
+}
+
+struct total { double gpu_s, host_s, sync_s; };
+
+static void add_slot(const struct mb_kind_row *row, int layers, struct total *t)
+{
+	t->gpu_s += layers * row->gpu_s;
+	t->host_s += layers * row->host_s;
+	t->sync_s += layers * row->sync_s;
+}
+
+/* The blocks at the ends and layers without experts are the same for all features with a graph. */
+static struct total plain_total(struct mb_floors *f, const struct mb_plan *p, const struct mb_dims *d, const struct mb_group *g,
+                                const struct mb_feature *feature)
+{
+	struct mb_feature first = { 0, feature->overlap, 0, feature->graph };
+	struct mb_plan one = *p;
+	struct total t = { 0, 0, 0 };
+
+	mb_set_feature(f->l->s, &first, &one);
+	for (int i = 0; i < f->slots->count; i++) {
+		struct mb_kind_row row;
+
+		if (has_experts(f, i))
+			continue;
+		join(f, i, &one, d, g, &first, &row);
+		add_slot(&row, f->layers[i], &t);
+	}
+	return t;
+}
+
+double mb_floors_micro_batch(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups, double *ret_each)
 {
 	const struct mb_space *s = f->l->s;
-	const struct mb_choices *dispatchers = &s->axis[MB_P_DISPATCHER];
-	unsigned facts = mb_space_facts(s, p);
+	int count, known_graph = -1, known_group = -1, known_overlap = -1;
+	const struct mb_feature *features = mb_legality_extremes(f->l, p, &count);
+	struct total plain = { 0, 0, 0 };
+	double least = INFINITY;
 
-	for (int i = 0; i < f->slots->count; i++)
-		ret[i] = INFINITY;
 	for (int g = 0; g < groups->count; g++) {
-		for (int disp = 0; disp < dispatchers->count; disp++) {
-			struct mb_plan one = *p;
+		struct mb_plan one = *p;
+
+		mb_set_group(s, &groups->of[g], &one);
+		for (int i = 0; i < count; i++) {
+			struct total t;
 			struct mb_dims d;
+			double micro_batch_s;
 
-			if (disp > 0 && !mb_choice_is_candidate(&dispatchers->of[disp], facts))
-				continue;
-			mb_set_group(s, &groups->of[g], &one);
-			mb_set_feature(s, &(struct mb_feature){ (uint8_t)disp, 0, 0, 0 }, &one);
+			mb_set_feature(s, &features[i], &one);
 			mb_dims_fill(&s->c, &one, &d);
-			for (int i = 0; i < f->slots->count; i++) {
-				bool experts = f->ffn[i] >= 0 && f->parts->model.kinds[f->ffn[i]].ffn == MB_FFN_MOE;
+			if (known_graph != features[i].graph || known_group != g || known_overlap != features[i].overlap)
+				plain = plain_total(f, &one, &d, &groups->of[g], &features[i]);
+			known_graph = features[i].graph;
+			known_group = g;
+			known_overlap = features[i].overlap;
+			t = plain;
+			for (int k = 0; k < f->slots->count; k++) {
+				struct mb_kind_row row;
 
-				if (disp == 0 || experts || f->whole)
-					ret[i] = fmin(ret[i], joined_s(f, i, &one, &d, &groups->of[g], disp));
+				if (!has_experts(f, k))
+					continue;
+				join(f, k, &one, &d, &groups->of[g], &features[i], &row);
+				add_slot(&row, f->layers[k], &t);
 			}
+			micro_batch_s = mb_meet(&s->c.params, t.gpu_s, t.host_s, t.sync_s) / p->pp;
+			if (ret_each)
+				ret_each[i * groups->count + g] = micro_batch_s;
+			least = fmin(least, micro_batch_s);
 		}
 	}
+	return least;
 }

@@ -1,6 +1,6 @@
 /*
- * Device seconds of a layer that no choice goes below, for many sizes quickly: mixers and feed-forward parts are built
- * apart and put together, since a mixer does not know experts and experts do not know context parallelism.
+ * Lower bounds of the step of many sizes quickly: mixers and feed-forward parts are built apart and put together, since
+ * a mixer does not know experts and experts do not know context parallelism.
  */
 #ifndef MBSIM_SEARCH_FLOORS_H
 #define MBSIM_SEARCH_FLOORS_H
@@ -8,10 +8,11 @@
 #include "search/rows.h"
 
 struct mb_floors {
-	const struct mb_legality *l;
+	struct mb_legality *l;
 	const struct mb_slots *slots;
 	struct mb_case *parts;          /* the case with every mixer and every feed-forward part as a kind of its own */
 	int mixer[MB_KIND_COUNT], ffn[MB_KIND_COUNT];   /* kind in parts, by slot; -1: none */
+	int layers[MB_KIND_COUNT];      /* of the model, by slot */
 	bool whole;                     /* too many parts: kinds are built as they are */
 	struct mb_arena arena;
 	struct floor_entry **table;     /* hash of what was built */
@@ -19,10 +20,13 @@ struct mb_floors {
 	struct mb_kind_cost *scratch;
 };
 
-void mb_floors_init(struct mb_floors *f, const struct mb_legality *l, const struct mb_slots *slots);
+void mb_floors_init(struct mb_floors *f, struct mb_legality *l, const struct mb_slots *slots);
 void mb_floors_free(struct mb_floors *f);
 
-/* By slot, for the sizes of `p` and the legal choices of `groups`. */
-void mb_floors_of(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups, double ret[MB_KIND_COUNT]);
+/*
+ * Mean over the pipeline ranks of a micro-batch's time without recompute, for the sizes of `p`: least of the groups and
+ * extreme features. ret_each: NULL, or one for each feature and group (mb_legality_extremes).
+ */
+double mb_floors_micro_batch(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups, double *ret_each);
 
 #endif

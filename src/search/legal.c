@@ -355,6 +355,47 @@ const struct mb_legal_class *mb_legality_class(struct mb_legality *l, const stru
 	return d.c;
 }
 
+static bool same_feature(const struct mb_feature *a, const struct mb_feature *b)
+{
+	return a->dispatcher == b->dispatcher && a->overlap == b->overlap && a->shared == b->shared && a->graph == b->graph;
+}
+
+/* Delayed weight gradients cost what the overlap without them costs. */
+static bool is_twin(const struct mb_legality *l, const struct mb_feature *f)
+{
+	const struct mb_choice *of = axis_of(l, MB_P_EP_OVERLAP)->of;
+
+	return f->overlap > 1 && of[f->overlap].plan.delay_wgrad_compute && of[1].plan.overlap_moe_expert_parallel_comm;
+}
+
+const struct mb_feature *mb_legality_extremes(struct mb_legality *l, const struct mb_plan *p, int *ret_count)
+{
+	unsigned facts = mb_space_facts(l->s, p) & ~(unsigned)MB_FACT_VP;
+	const struct mb_legal_class *c[2];
+	struct mb_plan one = *p;
+	int n = 0;
+
+	*ret_count = l->extreme_count[facts];
+	if (l->extremes[facts])
+		return l->extremes[facts];
+	one.vp = 1;
+	c[0] = mb_legality_class(l, &one);
+	one.vp = p->pp > 1 ? 2 : 1;
+	c[1] = mb_legality_class(l, &one);
+	l->extremes[facts] = mb_arena_alloc(l->s->arena, (size_t)(c[0]->count + c[1]->count + 1) * sizeof *l->extremes[facts]);
+	for (int i = 0; i < c[0]->count + c[1]->count; i++) {
+		const struct mb_legal *y = i < c[0]->count ? &c[0]->of[i] : &c[1]->of[i - c[0]->count];
+		bool known = !y->extreme || is_twin(l, &y->f);
+
+		for (int j = 0; j < n && !known; j++)
+			known = same_feature(&l->extremes[facts][j], &y->f);
+		if (!known)
+			l->extremes[facts][n++] = y->f;
+	}
+	*ret_count = l->extreme_count[facts] = n;
+	return l->extremes[facts];
+}
+
 /* ---- groups around tp and cp ---- */
 
 /* TP overlap without sequence parallelism is switched off by Bridge: another spelling of none. */

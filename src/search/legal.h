@@ -52,6 +52,8 @@ struct mb_legality {
 	int off_kinds;
 	int off_rep[MB_OFF_KINDS];
 	struct mb_legal_class *classes[MB_FACTS];
+	struct mb_feature *extremes[MB_FACTS];
+	int extreme_count[MB_FACTS];
 	struct mb_groups **groups;
 	int group_count;
 	uint8_t *recompute_broken;      /* [overlap][shared][graph][rep]: rule, or none */
@@ -65,6 +67,12 @@ void mb_legality_fill(struct mb_space *s, struct mb_legality *ret);
 /* `p`: any plan with these facts, outer axes set. */
 const struct mb_legal_class *mb_legality_class(struct mb_legality *l, const struct mb_plan *p);
 const struct mb_groups *mb_legality_groups(struct mb_legality *l, const struct mb_plan *p);
+
+/*
+ * Features, legal with or without virtual stages, among which those that take the least time are, whatever the rest of
+ * the plan: of graphs the largest only, of choices that cost the same one.
+ */
+const struct mb_feature *mb_legality_extremes(struct mb_legality *l, const struct mb_plan *p, int *ret_count);
 
 /* Recompute choices of a growth that are candidates for chunks of so many layers. */
 double mb_legality_choices(const struct mb_legality *l, enum mb_growth growth, int layers);

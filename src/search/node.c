@@ -40,6 +40,7 @@ bool mb_worker_init(struct mb_worker *w, struct mb_legality *l, const struct mb_
 	w->holds = mb_arena_alloc(&w->arena, (size_t)(splits->holding_count + 1) * sizeof *w->holds);
 	w->live = mb_arena_alloc(&w->arena, MB_MAX_LIVE * sizeof *w->live);
 	fill_alike(w);
+	mb_floors_init(&w->floors, l, &w->cache.slots);
 	w->e = mb_evaluation_new();
 	w->states = mb_evaluation_new();
 	return w->e && w->states;
@@ -48,6 +49,7 @@ bool mb_worker_init(struct mb_worker *w, struct mb_legality *l, const struct mb_
 void mb_worker_free(struct mb_worker *w)
 {
 	mb_rows_free(&w->cache);
+	mb_floors_free(&w->floors);
 	mb_evaluation_free(w->e);
 	mb_evaluation_free(w->states);
 	mb_arena_free(&w->arena);
@@ -352,10 +354,17 @@ double mb_node_states_floor(struct mb_worker *w)
 	return best;
 }
 
+double mb_node_micro_batches(const struct mb_worker *w, const struct mb_sizes *n)
+{
+	const struct mb_run *run = &w->l->s->c.run;
+
+	return floor(run->global_batch_size / (n->mbs * (run->gpus / ((double)n->tp * n->cp * n->pp))));
+}
+
 double mb_node_step_floor(const struct mb_worker *w, const struct mb_sizes *n, const double *layer_s)
 {
 	const struct mb_case *c = &w->l->s->c;
-	double sum = 0, replicas = c->run.gpus / ((double)n->tp * n->cp * n->pp);
+	double sum = 0;
 
 	for (int i = 0; i < w->cache.slots.count; i++) {
 		int layers = layers_of_kind(c, w->cache.slots.kind[i]);
@@ -363,7 +372,7 @@ double mb_node_step_floor(const struct mb_worker *w, const struct mb_sizes *n, c
 		if (layers > 0)
 			sum += layers * layer_s[i];
 	}
-	return floor(c->run.global_batch_size / (n->mbs * replicas)) * sum / n->pp;
+	return mb_node_micro_batches(w, n) * sum / n->pp;
 }
 
 static int layers_of(const struct mb_case *c, int kind)
@@ -429,6 +438,26 @@ static long long enough_micro_batches(long long m, long long group)
 	return m <= 4 * group ? m : 4 * group + m % group;
 }
 
+/* The first forwards of the schedule's table: groups of micro-batches pass one chunk after the other. */
+static void fill_warm(struct mb_pipeline order, int rank, int32_t *ret)
+{
+	int64_t group = order.vp == 1 ? order.micro_batches : order.group > 0 ? order.group : order.pp, left, done = 0;
+
+	order.ep_overlap = true;
+	left = mb_pipeline_warmup(&order, rank);
+	while (left > 0) {
+		int64_t size = order.micro_batches - done < group ? order.micro_batches - done : group;
+
+		for (int chunk = 0; chunk < order.vp && left > 0; chunk++) {
+			int64_t pass = left < size ? left : size;
+
+			ret[chunk] += (int32_t)pass;
+			left -= pass;
+		}
+		done += size;
+	}
+}
+
 const struct mb_live *mb_live_of(struct mb_worker *w, const struct mb_split_table *t, bool overlap)
 {
 	long long group = w->p.microbatch_group_size > t->pp ? w->p.microbatch_group_size : t->pp;
@@ -442,11 +471,15 @@ const struct mb_live *mb_live_of(struct mb_worker *w, const struct mb_split_tabl
 	if (w->live_count == MB_MAX_LIVE)
 		w->live_count = 0;
 	live = &w->live[w->live_count++];
-	*live = (struct mb_live){ t, m, overlap, mb_arena_alloc(&w->arena, (size_t)t->pp * sizeof(int)),
-		mb_arena_alloc(&w->arena, (size_t)t->pp * sizeof(int)), mb_arena_alloc(&w->arena, (size_t)t->pp * (MB_LIVE_SETS + 1) * (size_t)t->vp * sizeof(int32_t)) };
+	*live = (struct mb_live){ .table = t, .micro_batches = m, .overlap = overlap };
+	live->set_count = mb_arena_alloc(&w->arena, (size_t)t->pp * sizeof(int));
+	live->most = mb_arena_alloc(&w->arena, (size_t)t->pp * sizeof(int));
+	live->warm = mb_arena_alloc(&w->arena, (size_t)(t->pp * t->vp) * sizeof(int32_t));
+	live->sets = mb_arena_alloc(&w->arena, (size_t)t->pp * (MB_LIVE_SETS + 1) * (size_t)t->vp * sizeof(int32_t));
 	for (int r = 0; r < t->pp; r++) {
 		int n = mb_live_vectors(&order, r, MB_LIVE_SETS, live->sets + (size_t)r * (MB_LIVE_SETS + 1) * (size_t)t->vp);
 
+		fill_warm(order, r, live->warm + (size_t)(r * t->vp));
 		live->set_count[r] = n < MB_LIVE_SETS ? n : MB_LIVE_SETS;
 		live->most[r] = (int)mb_live_count(&order, r) + 1;
 		for (int i = 0; i < live->set_count[r] * t->vp && n <= MB_LIVE_SETS; i++) {

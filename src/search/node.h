@@ -6,13 +6,13 @@
 #define MBSIM_SEARCH_NODE_H
 
 #include "search/best.h"
-#include "search/rows.h"
+#include "search/floors.h"
 #include "search/splits.h"
 
 struct mb_sizes {
 	int tp, cp, pp, ep, etp, mbs;
-	bool refined;
 	double step_s;                  /* lower bound of every plan under it */
+	double points;                  /* legal ones */
 };
 
 enum { MB_MAX_OPTIMIZERS = 32, MB_LIVE_SETS = 8 };
@@ -32,15 +32,27 @@ struct mb_live {
 	bool overlap;
 	int *set_count;
 	int *most;                      /* of one chunk in flight */
+	int32_t *warm;                  /* [ranks][vp]: after the warm-up of EP overlap, which is in flight without it too */
 	int32_t *sets;
 };
 
 enum { MB_MAX_LIVE = 4096 };
 
+enum mb_counted { MB_COUNT_TIME, MB_COUNT_MEMORY, MB_COUNT_NEEDLESS, MB_COUNTS };
+
+/* Where points went. */
+struct mb_tally {
+	double considered, costed, evaluated;
+	double rules[MB_MAX_RULES], bounds[MB_COUNTS];
+	double unsound;                 /* evaluated plans below their own bound: must be 0 */
+};
+
+/* What one thread needs. */
 struct mb_worker {
 	struct mb_legality *l;
 	const struct mb_splits *splits;
 	struct mb_rows_cache cache;
+	struct mb_floors floors;
 	struct mb_evaluation *e;        /* of complete plans */
 	struct mb_evaluation *states;   /* for states of single ranks */
 	struct mb_hold *holds;          /* [holdings] */
@@ -48,6 +60,9 @@ struct mb_worker {
 	struct mb_live *live;
 	int live_count;
 	struct mb_arena arena;
+	struct mb_goal goal;
+	struct mb_tally tally;
+	struct mb_visit *visit;         /* room for visit.c */
 
 	/* The node at hand. */
 	struct mb_plan p;
@@ -79,7 +94,10 @@ void mb_node_enter(struct mb_worker *w, const struct mb_sizes *n, double step_s)
 /* States of a rank under a split of the node. */
 const struct mb_hold *mb_node_hold(struct mb_worker *w, const struct mb_split_table *t, const struct mb_split_row *row, int rank);
 
-/* Least step by device time alone, and least mean of states over the ranks. */
+/* Micro-batches of a step under sizes. */
+double mb_node_micro_batches(const struct mb_worker *w, const struct mb_sizes *n);
+
+/* Least step by the time of the slots' layers alone, and least mean of states over the ranks. */
 double mb_node_step_floor(const struct mb_worker *w, const struct mb_sizes *n, const double *layer_s);
 double mb_node_states_floor(struct mb_worker *w);
 

@@ -177,8 +177,11 @@ void mb_rows_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int group
 {
 	struct variant *v = variant_of(cache, r, group, f);
 
-	for (int i = 0; i < cache->slots.count; i++)
-		mb_kind_row_fill(&cache->l->s->c, &v->p, &v->d, &v->pieces[i], (struct mb_treatment){ modules, offload, all }, &ret[i]);
+	for (int i = 0; i < cache->slots.count; i++)    /* the blocks at the ends have nothing to move */
+		if (cache->slots.kind[i] >= MB_MAX_LAYER_KINDS && v->plain[0] && !all)
+			ret[i] = v->plain[0][i];
+		else
+			mb_kind_row_fill(&cache->l->s->c, &v->p, &v->d, &v->pieces[i], (struct mb_treatment){ modules, offload, all }, &ret[i]);
 }
 
 double mb_rows_input_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int slot)
@@ -187,46 +190,6 @@ double mb_rows_input_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int g
 }
 
 /* ---- minima ---- */
-
-static bool same_feature(const struct mb_feature *a, const struct mb_feature *b)
-{
-	return a->dispatcher == b->dispatcher && a->overlap == b->overlap && a->shared == b->shared && a->graph == b->graph;
-}
-
-static void add_extremes(struct mb_rows_cache *cache, struct mb_rows *r, bool virtual)
-{
-	const struct mb_space *s = cache->l->s;
-	const struct mb_choices *overlaps = &s->axis[MB_P_EP_OVERLAP];
-	struct mb_plan p = r->p;
-	const struct mb_legal_class *c;
-
-	p.vp = virtual ? 2 : 1;
-	c = mb_legality_class(cache->l, &p);
-	for (int i = 0; i < c->count; i++) {
-		struct mb_feature f = c->of[i].f;
-		bool known = false;
-
-		if (f.overlap > 1 && overlaps->of[f.overlap].plan.delay_wgrad_compute && overlaps->of[1].plan.overlap_moe_expert_parallel_comm)
-			continue;               /* costs the same */
-		if (!c->of[i].extreme)
-			continue;
-		for (int j = 0; j < r->extreme_count; j++)
-			known |= same_feature(&r->extremes[j].f, &f);
-		for (int g = 0; g < r->groups->count && !known; g++)
-			r->extremes[r->extreme_count++] = (struct mb_extreme){ g, f, false };
-	}
-}
-
-static void fill_extremes(struct mb_rows_cache *cache, struct mb_rows *r)
-{
-	const struct mb_space *s = cache->l->s;
-	size_t most = variant_index(s, r->groups->count, (struct mb_feature){ 0, 0, 0, 0 });
-
-	r->extremes = mb_arena_alloc(&r->arena, (most + 1) * sizeof *r->extremes);
-	add_extremes(cache, r, false);
-	if (r->p.pp > 1)
-		add_extremes(cache, r, true);
-}
 
 /* What stays of a layer. */
 static double kept_bytes(const struct mb_kind_pieces *p, unsigned modules, unsigned offload)
@@ -237,6 +200,27 @@ static double kept_bytes(const struct mb_kind_pieces *p, unsigned modules, unsig
 		if (!(p->saved[i].removed_by & modules) && !(p->saved[i].offload & offload))
 			bytes += p->saved[i].bytes;
 	return bytes;
+}
+
+void mb_rows_kept(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, unsigned modules, unsigned offload,
+                  double ret[MB_KIND_COUNT])
+{
+	const struct variant *v = variant_of(cache, r, group, f);
+
+	for (int i = 0; i < cache->slots.count; i++)
+		ret[i] = kept_bytes(&v->pieces[i], modules, offload);
+}
+
+/* In the order of mb_floors_micro_batch: by feature, then group. */
+static void fill_extremes(struct mb_rows_cache *cache, struct mb_rows *r)
+{
+	int count;
+	const struct mb_feature *features = mb_legality_extremes(cache->l, &r->p, &count);
+
+	r->extremes = mb_arena_alloc(&r->arena, (size_t)(count * r->groups->count + 1) * sizeof *r->extremes);
+	for (int i = 0; i < count; i++)
+		for (int g = 0; g < r->groups->count; g++)
+			r->extremes[r->extreme_count++] = (struct mb_extreme){ g, features[i], false };
 }
 
 static void lower(const struct mb_rows_cache *cache, const struct mb_kind_row *from, struct mb_kind_row *to)
@@ -272,7 +256,7 @@ const struct mb_kind_row *mb_rows_least(struct mb_rows_cache *cache, struct mb_r
 		int group = r->extremes[e].group;
 		struct mb_feature f = r->extremes[e].f;
 
-		if (r->extremes[e].out && rep > 0)
+		if (r->extremes[e].out)
 			continue;
 
 		const struct mb_kind_row *plain = mb_rows_plain(cache, r, group, f, rep);
@@ -364,9 +348,9 @@ void mb_rows_narrow(struct mb_rows *r, double limit_s, const double *step_s)
 	if (r->narrowed_s > 0 && limit_s <= r->narrowed_s)
 		return;
 	if (r->narrowed_s > 0) {
-		memset(r->least + 1, 0, (MB_MAX_REPS - 1) * sizeof *r->least);
+		memset(r->least, 0, MB_MAX_REPS * sizeof *r->least);
 		memset(r->least_moved, 0, MB_MAX_REPS * sizeof *r->least_moved);
-		r->least_full = NULL;
+		r->least_full = r->least_any = NULL;
 	}
 	r->narrowed_s = limit_s;
 	for (int e = 0; e < r->extreme_count; e++)

@@ -37,7 +37,7 @@ struct mb_rows {
 	long used;                      /* for the cache */
 };
 
-enum { MB_ROWS_CACHED = 12 };
+enum { MB_ROWS_CACHED = 160 };
 
 struct mb_rows_cache {
 	struct mb_legality *l;
@@ -57,6 +57,9 @@ const struct mb_kind_row *mb_rows_full(struct mb_rows_cache *cache, struct mb_ro
 /* The same with an offloading choice: ret[slots]; whole layers when all. */
 void mb_rows_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, unsigned modules, unsigned offload,
                        bool all, struct mb_kind_row *ret);
+/* Bytes of a layer that stay, by slot. */
+void mb_rows_kept(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, unsigned modules, unsigned offload,
+                  double ret[MB_KIND_COUNT]);
 double mb_rows_input_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int slot);
 
 /*

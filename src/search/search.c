@@ -14,8 +14,11 @@ struct search {
 	struct mb_search_result *ret;
 	struct mb_tally tally;
 	struct mb_space space;
-	struct mb_best top, front, closest;
+	struct mb_best top, front, closest;     /* of one number of GPUs */
+	struct mb_best fronts;
 };
+
+static const double FRONT_SPAN = 0.1;
 
 static double now_s(void)
 {
@@ -31,17 +34,6 @@ static void set_limits(const struct search *s, struct mb_best *b)
 		b->max_step_s = s->options->max_step_s;
 	if (s->options->max_peak_bytes > 0)
 		b->max_peak_bytes = s->options->max_peak_bytes;
-}
-
-static void add_tally(struct mb_tally *to, const struct mb_tally *from)
-{
-	to->considered += from->considered;
-	to->costed += from->costed;
-	to->evaluated += from->evaluated;
-	for (int i = 0; i < MB_MAX_RULES; i++)
-		to->rules[i] += from->rules[i];
-	for (int i = 0; i < MB_COUNTS; i++)
-		to->bounds[i] += from->bounds[i];
 }
 
 /* The objective memory looks for the least peak among plans hardly slower than the fastest. */
@@ -60,11 +52,35 @@ static bool pass_memory(struct search *s, struct mb_walk *walk, int wanted)
 	return mb_walk_run(walk, &s->top, s->options);
 }
 
+/* The front among plans with the sizes and stage split of a listed plan, up to a tenth slower than the fastest. */
+static bool pass_front(struct search *s, struct mb_walk *walk)
+{
+	struct mb_ranked *near;
+	bool ok;
+
+	mb_best_init(&s->front, MB_AIM_FRONT, MB_MAX_FRONT, s->arena);
+	set_limits(s, &s->front);
+	s->front.max_step_s = fmin(s->front.max_step_s, (s->top.has_fit ? s->top.fit.step_s : s->top.of[0].step_s) * (1 + FRONT_SPAN));
+	near = mb_arena_alloc(s->arena, (size_t)(s->top.count + 1) * sizeof *near);
+	memcpy(near, s->top.of, (size_t)s->top.count * sizeof *near);
+	walk->near = near;
+	walk->near_count = s->top.count;
+	if (s->top.has_fit)
+		near[walk->near_count++] = s->top.fit;
+	for (int i = 0; i < walk->near_count; i++)
+		mb_best_offer(&s->front, &near[i]);
+	ok = mb_walk_run(walk, &s->front, s->options);
+	walk->near = NULL;
+	walk->near_count = 0;
+	return ok;
+}
+
 static bool search_gpus(struct search *s, int gpus, int wanted)
 {
 	struct mb_walk walk;
 	bool ok;
 
+	s->top.count = s->front.count = s->closest.count = 0;
 	mb_space_fill(s->q, gpus, s->arena, &s->space);
 	ok = mb_walk_init(&walk, &s->space);
 	if (ok && s->options->objective == MB_OBJECTIVE_MEMORY) {
@@ -75,10 +91,12 @@ static bool search_gpus(struct search *s, int gpus, int wanted)
 		ok = mb_walk_run(&walk, &s->top, s->options);
 	}
 	if (ok) {
-		add_tally(&s->tally, &walk.tally);
+		mb_tally_add(&s->tally, &walk.tally);
 		s->ret->plans_fit += s->top.fits;
 	}
-	if (ok && s->top.count == 0) {
+	if (ok && s->top.count > 0) {
+		ok = pass_front(s, &walk);
+	} else if (ok) {
 		mb_best_init(&s->closest, MB_AIM_CLOSEST, 1, s->arena);
 		ok = mb_walk_run(&walk, &s->closest, s->options);
 	}
@@ -89,6 +107,27 @@ static bool search_gpus(struct search *s, int gpus, int wanted)
 static double cost_of(const struct search *s, const struct mb_ranked *r)
 {
 	return s->options->objective == MB_OBJECTIVE_COST ? r->step_s * r->gpus : r->step_s;
+}
+
+/* The knee: furthest below the line between the ends of the front, both axes to scale. -1 with fewer than three. */
+static int knee_of(const struct mb_ranked *front, int count)
+{
+	double dx, dy, most = 0;
+	int knee = -1;
+
+	if (count < 3)
+		return -1;
+	dx = front[count - 1].step_s - front[0].step_s;
+	dy = front[0].peak_bytes - front[count - 1].peak_bytes;
+	for (int i = 1; i < count - 1; i++) {
+		double gain = (front[0].peak_bytes - front[i].peak_bytes) / dy - (front[i].step_s - front[0].step_s) / dx;
+
+		if (gain > most) {
+			most = gain;
+			knee = i;
+		}
+	}
+	return knee;
 }
 
 /* Rows of one number of GPUs into the list of all; the list stays sorted by what the objective compares. */
@@ -118,6 +157,7 @@ static void merge(struct search *s, int wanted)
 		if (!fits)
 			ret->top[ret->top_count < wanted ? ret->top_count++ : wanted - 1] = s->top.fit;
 	}
+	mb_best_join(&s->fronts, &s->front);
 	if (s->top.count == 0 && s->closest.count > 0
 	    && (!ret->has_closest || s->closest.of[0].device_used_bytes < ret->closest.device_used_bytes)) {
 		ret->closest = s->closest.of[0];
@@ -160,8 +200,9 @@ bool mb_search(const struct mb_query *q, const struct mb_search_options *options
 
 	memset(ret, 0, sizeof *ret);
 	ret->top = mb_arena_alloc(arena, (size_t)(wanted + 1) * sizeof *ret->top);
-	ret->knee = ret->recommended = -1;
-	ret->threads = 1;
+	ret->recommended = -1;
+	ret->threads = options->threads > 0 ? options->threads : mb_pool_processors();
+	mb_best_init(&s.fronts, MB_AIM_FRONT, MB_MAX_FRONT, arena);
 	for (; *gpus > 0; gpus++) {
 		if (!search_gpus(&s, *gpus, wanted)) {
 			mb_report(diags, MB_ERROR, (struct mb_pos){ NULL, 0, 0 }, "", "not enough memory for the search");
@@ -175,6 +216,9 @@ bool mb_search(const struct mb_query *q, const struct mb_search_options *options
 		if (ret->top[i].verdict == MB_FITS)
 			ret->recommended = i;
 	mb_best_compare_rows(ret->top, ret->top_count);
+	ret->front = s.fronts.of;
+	ret->front_count = s.fronts.count;
+	ret->knee = knee_of(ret->front, ret->front_count);
 	fill_pruned(&s);
 	ret->plans_considered = s.tally.considered;
 	ret->plans_costed = s.tally.costed;

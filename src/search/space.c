@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cost/build.h"
 #include "plan/rules_private.h"
 
 static const int8_t axis_keys[MB_P_COUNT][9] = {
@@ -125,6 +126,18 @@ static void offer_context(struct builder *b, struct mb_plan p)
 	}
 }
 
+/*
+ * Recomputing core_attn gives scores and probabilities back. A fused or flash kernel keeps none, so that there the module
+ * is a candidate only if the query names it.
+ */
+static bool keeps_scores(const struct mb_space *s)
+{
+	enum mb_attention_backend kernel = mb_attention_kernel(&s->c);
+	bool named = !s->open[MB_K_modules] || s->q->alternatives[MB_K_modules].count > 0;
+
+	return named || kernel == MB_ATTN_UNFUSED || kernel == MB_ATTN_LOCAL;
+}
+
 static void offer_modules(struct builder *b, struct mb_plan p)
 {
 	const struct mb_model *m = &b->s->c.model;
@@ -133,6 +146,8 @@ static void offer_modules(struct builder *b, struct mb_plan p)
 	p.recompute = MB_RECOMPUTE_SELECTIVE;
 	for (unsigned bit = 1; bit < MB_MHC; bit <<= 1) {
 		p.recompute_modules = bit;
+		if (bit == MB_CORE_ATTN && !keeps_scores(b->s))
+			continue;
 		if (mb_modules_without_effect(&b->s->c, &p) == 0 && (bit != MB_GDN_NORM_OUT || mb_has_mixer(m, MB_MIXER_GDN))
 		    && (bit != MB_MLA_UP_PROJ || m->multi_latent_attention))
 			usable |= bit;
@@ -218,9 +233,8 @@ static void offer_tp_overlap(struct builder *b, struct mb_plan p)
 	offer(b, &p, MB_FACT_TP);
 }
 
-/* Scopes worth capturing together: what launches most, then attention with it, then all that a model has. Others by name. */
+/* Scopes worth capturing together: attention, then with it what launches most, then all that a model has. Others by name. */
 static const unsigned graph_scopes[] = {
-	MB_SCOPE_MOE_ROUTER | MB_SCOPE_MOE_PREPROCESS,
 	MB_SCOPE_ATTN,
 	MB_SCOPE_ATTN | MB_SCOPE_MOE_ROUTER | MB_SCOPE_MOE_PREPROCESS,
 	MB_SCOPE_MAMBA,
@@ -275,16 +289,13 @@ static unsigned offload_groups(const struct mb_model *m)
 }
 
 /*
- * Sets of tensors worth moving together, what moves less first: the experts' and the attention's, alone and together, then
+ * Sets of tensors worth moving together, what moves less first: the experts', the attention's, then
  * everything. Other sets are for those who name them. attn_proj needs core_attn (a rule).
  */
 static const unsigned offload_sets[] = {
 	MB_OFF_MOE_ACT,
-	MB_OFF_QKV_LINEAR,
-	MB_OFF_CORE_ATTN,
 	MB_OFF_EXPERT_FC1 | MB_OFF_MOE_ACT,
 	MB_OFF_CORE_ATTN | MB_OFF_ATTN_PROJ,
-	MB_OFF_CORE_ATTN | MB_OFF_ATTN_PROJ | MB_OFF_EXPERT_FC1 | MB_OFF_MOE_ACT,
 	MB_OFF_ATTN_NORM | MB_OFF_QKV_LINEAR | MB_OFF_CORE_ATTN | MB_OFF_ATTN_PROJ | MB_OFF_MLP_NORM,
 	MB_OFF_ATTN_NORM | MB_OFF_QKV_LINEAR | MB_OFF_CORE_ATTN | MB_OFF_ATTN_PROJ | MB_OFF_MLP_NORM | MB_OFF_EXPERT_FC1 | MB_OFF_MOE_ACT,
 };
@@ -318,7 +329,7 @@ static void offer_offload(struct builder *b, struct mb_plan p)
 static void offer_sharded(struct builder *b, struct mb_plan p)
 {
 	static const struct { bool reduce, gather; } overlaps[] = { { true, true }, { true, false }, { false, false } };
-	static const double fractions[] = { 0, 0.25, 0.5, 0.75, 1 };
+	static const double fractions[] = { 0, 0.5, 1 };
 
 	for (size_t f = 0; f < sizeof fractions / sizeof fractions[0]; f++) {
 		p.optimizer_cpu_offload = f > 0;

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search/floors.h"
-
 /* ---- enumeration ---- */
 
 static const enum mb_plan_key size_axes[] = { MB_P_TP, MB_P_CP, MB_P_PP, MB_P_EP, MB_P_ETP, MB_P_MBS };
@@ -19,7 +17,7 @@ static void set_size(struct mb_plan *p, enum mb_plan_key axis, int value)
 	*at[axis] = value;
 }
 
-static bool add_node(struct mb_walk *w, const struct mb_plan *p)
+static bool add_node(struct mb_walk *w, const struct mb_plan *p, double points)
 {
 	if (w->node_count == w->node_capacity) {
 		int capacity = w->node_capacity ? 2 * w->node_capacity : 4096;
@@ -30,7 +28,7 @@ static bool add_node(struct mb_walk *w, const struct mb_plan *p)
 		w->nodes = nodes;
 		w->node_capacity = capacity;
 	}
-	w->nodes[w->node_count++] = (struct mb_sizes){ p->tp, p->cp, p->pp, p->ep, p->etp, p->micro_batch_size, false, 0 };
+	w->nodes[w->node_count++] = (struct mb_sizes){ p->tp, p->cp, p->pp, p->ep, p->etp, p->micro_batch_size, 0, points };
 	return true;
 }
 
@@ -52,11 +50,11 @@ static void tally_class(struct mb_walk *w, const struct mb_legal_class *c, const
 	}
 }
 
-/* All virtual stages and splits under sizes; broken: the rule that the sizes break already, or -1. */
-static bool tally_splits(struct mb_walk *w, struct mb_plan *p, int broken)
+/* All virtual stages and splits under sizes; broken: the rule that the sizes break already, or -1. Returns the legal points. */
+static double tally_splits(struct mb_walk *w, struct mb_plan *p, int broken)
 {
 	int vps[MB_MAX_SIZES], n = mb_space_sizes(w->s, MB_P_VP, p, vps);
-	bool legal = false;
+	double legal = 0;
 
 	for (int i = 0; i < n; i++) {
 		const struct mb_split_table *t = mb_splits_of(&w->splits, p->pp, vps[i]);
@@ -85,7 +83,7 @@ static bool tally_splits(struct mb_walk *w, struct mb_plan *p, int broken)
 			w->rules.rules[rule] += points;
 		} else {
 			tally_class(w, c, g, layers, t->count);
-			legal |= t->legal;
+			legal += t->count * mb_class_points(&w->legality, c, g, layers);
 		}
 	}
 	p->vp = 1;
@@ -96,8 +94,11 @@ static bool enumerate(struct mb_walk *w, struct mb_plan *p, int level, int broke
 {
 	int sizes[MB_MAX_SIZES], n;
 
-	if (level == SIZE_AXES)
-		return !tally_splits(w, p, broken) || add_node(w, p);
+	if (level == SIZE_AXES) {
+		double points = tally_splits(w, p, broken);
+
+		return !(points > 0) || add_node(w, p, points);
+	}
 	n = mb_space_sizes(w->s, size_axes[level], p, sizes);
 	for (int i = 0; i < n; i++) {
 		set_size(p, size_axes[level], sizes[i]);
@@ -115,6 +116,9 @@ bool mb_walk_init(struct mb_walk *w, struct mb_space *s)
 	w->s = s;
 	mb_splits_fill(s, &w->splits);
 	mb_legality_fill(s, &w->legality);
+	for (int i = 0; i < s->axis[MB_P_OFFLOAD].count; i++)
+		if (!s->axis[MB_P_OFFLOAD].of[i].plan.cpu_offloading)
+			w->largest_offload = i;
 	p.vp = 1;
 	return enumerate(w, &p, 0, -1);
 }
@@ -122,6 +126,18 @@ bool mb_walk_init(struct mb_walk *w, struct mb_space *s)
 void mb_walk_free(struct mb_walk *w)
 {
 	free(w->nodes);
+}
+
+void mb_tally_add(struct mb_tally *to, const struct mb_tally *from)
+{
+	to->considered += from->considered;
+	to->costed += from->costed;
+	to->evaluated += from->evaluated;
+	to->unsound += from->unsound;
+	for (int i = 0; i < MB_MAX_RULES; i++)
+		to->rules[i] += from->rules[i];
+	for (int i = 0; i < MB_COUNTS; i++)
+		to->bounds[i] += from->bounds[i];
 }
 
 /* ---- a pass ---- */
@@ -153,134 +169,146 @@ static int by_rows(const void *a, const void *b)
 /* Neighbours in this order share the floor of their layers. */
 static void fill_floors(struct mb_walk *w, struct mb_worker *k)
 {
-	double layer_s[MB_KIND_COUNT];
 	struct mb_sizes last = { 0 };
-	struct mb_floors floors;
+	double model_s = 0;
 
-	mb_floors_init(&floors, &w->legality, &k->cache.slots);
 	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_rows);
 	for (int i = 0; i < w->node_count; i++) {
 		struct mb_sizes *n = &w->nodes[i];
+		bool same = n->tp == last.tp && n->cp == last.cp && n->mbs == last.mbs && n->ep == last.ep && n->etp == last.etp;
 
-		if (n->tp != last.tp || n->cp != last.cp || n->mbs != last.mbs || n->ep != last.ep || n->etp != last.etp) {
+		if (!same || (n->pp > 1) != (last.pp > 1)) {
 			struct mb_plan p;
 
 			mb_node_plan(k, n, &p);
-			mb_floors_of(&floors, &p, mb_legality_groups(&w->legality, &p), layer_s);
+			model_s = mb_floors_micro_batch(&k->floors, &p, mb_legality_groups(&w->legality, &p), NULL) * n->pp;
 			last = *n;
 		}
-		n->step_s = mb_node_step_floor(k, n, layer_s);
+		n->step_s = mb_node_micro_batches(k, n) * model_s / n->pp;
 	}
-	mb_floors_free(&floors);
 	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_floor);
 	w->floored = true;
 }
 
-static double points_under(struct mb_walk *w, const struct mb_worker *k, const struct mb_sizes *n)
+static double limit_of(const struct mb_goal *g)
 {
-	int vps[MB_MAX_SIZES], count;
-	double points = 0;
-	struct mb_plan p;
-
-	mb_node_plan(k, n, &p);
-	count = mb_space_sizes(w->s, MB_P_VP, &p, vps);
-	for (int i = 0; i < count; i++) {
-		const struct mb_split_table *t = mb_splits_of(&w->splits, n->pp, vps[i]);
-
-		p.vp = vps[i];
-		if (w->s->derive_p2p)
-			p.overlap_p2p_comm = p.vp > 1;
-		if (t && t->legal && mb_legality_broken(&w->legality, &p, MB_P_VP) < 0)
-			points += t->count * mb_class_points(&w->legality, mb_legality_class(&w->legality, &p), mb_legality_groups(&w->legality, &p),
-			                                     mb_space_recompute_layers(w->s, p.pp, p.vp));
-	}
-	return points;
-}
-
-static double limit_of(const struct mb_best *b)
-{
-	double limit = b->max_step_s;
-
-	if (b->aim == MB_AIM_STEP && b->count == b->wanted && b->has_fit)
-		limit = fmin(limit, fmax(b->of[b->count - 1].step_s, b->fit.step_s));
-	return limit;
+	return g->aim == MB_AIM_STEP ? fmin(g->max_step_s, fmax(g->last, g->fit)) : g->max_step_s;
 }
 
 /* Groups and features too slow without any recompute need no look with it. */
-static void narrow(const struct mb_walk *w, struct mb_worker *k, const struct mb_sizes *n)
+static void narrow(struct mb_worker *k, const struct mb_sizes *n)
 {
-	const struct mb_legality *l = &w->legality;
-	double layer_s[MB_KIND_COUNT], *step_s;
+	double *step_s;
 
-	if (l->s->axis[MB_P_RECOMPUTE].of[l->rep[0]].plan.recompute != MB_RECOMPUTE_NONE || k->rows->extreme_count == 0
-	    || (k->rows->narrowed_s > 0 && k->limit_s <= k->rows->narrowed_s) || w->best->aim == MB_AIM_CLOSEST)
+	if ((k->rows->narrowed_s > 0 && k->limit_s <= k->rows->narrowed_s) || k->goal.aim == MB_AIM_CLOSEST)
 		return;
-	step_s = mb_arena_alloc(&k->rows->arena, (size_t)k->rows->extreme_count * sizeof *step_s);
-	for (int e = 0; e < k->rows->extreme_count; e++) {
-		const struct mb_kind_row *plain = mb_rows_plain(&k->cache, k->rows, k->rows->extremes[e].group, k->rows->extremes[e].f, 0);
-
-		for (int i = 0; i < k->cache.slots.count; i++)
-			layer_s[i] = plain[i].gpu_s;
-		step_s[e] = mb_node_step_floor(k, n, layer_s);
-	}
+	step_s = mb_arena_alloc(&k->rows->arena, (size_t)(k->rows->extreme_count + 1) * sizeof *step_s);
+	mb_floors_micro_batch(&k->floors, &k->rows->p, k->rows->groups, step_s);
+	for (int e = 0; e < k->rows->extreme_count; e++)
+		step_s[e] *= mb_node_micro_batches(k, n) * k->rows->p.pp / n->pp;
 	mb_rows_narrow(k->rows, k->limit_s, step_s);
 }
 
-static enum mb_bound enter(struct mb_walk *w, struct mb_worker *k, struct mb_sizes *n)
+static enum mb_bound enter(struct mb_worker *k, const struct mb_sizes *n)
 {
-	enum mb_bound bound = mb_best_bound(w->best, n->step_s, 0);
-	const struct mb_kind_row *least;
-	double layer_s[MB_KIND_COUNT];
+	enum mb_bound bound = mb_best_bound(&k->goal, n->step_s, 0);
 
 	if (bound != MB_WORTH)
 		return bound;
-	mb_node_enter(k, n, limit_of(w->best));
-	least = mb_rows_least_any(&k->cache, k->rows);
-	for (int i = 0; i < k->cache.slots.count; i++)
-		layer_s[i] = least[i].gpu_s;
+	mb_node_enter(k, n, limit_of(&k->goal));
+	narrow(k, n);
 	k->states_bytes = mb_node_states_floor(k);
-	if (w->best->aim != MB_AIM_CLOSEST && k->states_bytes * (1 - 1e-9) > k->limit_bytes)
+	if (k->goal.aim != MB_AIM_CLOSEST && k->states_bytes * (1 - 1e-9) > k->limit_bytes)
 		return MB_BY_MEMORY;
-	n->step_s = fmax(n->step_s, mb_node_step_floor(k, n, layer_s));
-	narrow(w, k, n);
-	return mb_best_bound(w->best, n->step_s, k->states_bytes);
+	return mb_best_bound(&k->goal, n->step_s, k->states_bytes);
 }
 
-/* Every node in the order of its floor. */
-static void run_pass(struct mb_walk *w, struct mb_worker *k)
+static void refresh(struct mb_walk *w, struct mb_worker *k)
 {
-	w->tally = w->rules;
-	for (int i = 0; i < w->node_count; i++) {
-		enum mb_bound bound = enter(w, k, &w->nodes[i]);
+	mb_lock_take(w->lock);
+	mb_best_goal(w->best, &k->goal);
+	mb_lock_leave(w->lock);
+}
 
+void mb_walk_offer(struct mb_walk *w, struct mb_worker *k, const struct mb_ranked *r)
+{
+	mb_lock_take(w->lock);
+	mb_best_offer(w->best, r);
+	mb_best_goal(w->best, &k->goal);
+	mb_lock_leave(w->lock);
+}
+
+static bool same_split(const struct mb_plan *a, const struct mb_plan *b)
+{
+	return a->layout == b->layout && a->first_stage_layers == b->first_stage_layers && a->last_stage_layers == b->last_stage_layers
+	       && a->account_for_embedding == b->account_for_embedding && a->account_for_loss == b->account_for_loss;
+}
+
+bool mb_walk_is_near(const struct mb_walk *w, const struct mb_sizes *n, int vp, const struct mb_plan *split)
+{
+	for (int i = 0; i < w->near_count; i++) {
+		const struct mb_plan *p = &w->near[i].plan;
+
+		if (n->tp == p->tp && n->cp == p->cp && n->pp == p->pp && n->ep == p->ep && n->etp == p->etp && n->mbs == p->micro_batch_size
+		    && (!split || (vp == p->vp && same_split(split, p))))
+			return true;
+	}
+	return w->near == NULL;
+}
+
+/* Nodes in the order of their floors, shared among threads. */
+static void work(void *context, int thread)
+{
+	struct mb_walk *w = context;
+	struct mb_worker *k = &w->workers[thread];
+
+	for (int i = mb_pool_next(&w->next); i < w->node_count; i = mb_pool_next(&w->next)) {
+		enum mb_bound bound;
+
+		if (!mb_walk_is_near(w, &w->nodes[i], 0, NULL))
+			continue;
+		refresh(w, k);
+		bound = enter(k, &w->nodes[i]);
 		if (bound == MB_WORTH && !mb_visit_node(w, k, &w->nodes[i]))
 			bound = MB_BY_MEMORY;
 		if (bound != MB_WORTH)
-			w->tally.bounds[bound == MB_BY_TIME ? MB_COUNT_TIME : MB_COUNT_MEMORY] += points_under(w, k, &w->nodes[i]);
-		if (w->options->progress && i % 64 == 0)
+			k->tally.bounds[bound == MB_BY_TIME ? MB_COUNT_TIME : MB_COUNT_MEMORY] += w->nodes[i].points;
+		if (thread == 0 && w->options->progress && i % 64 == 0)
 			w->options->progress(w->options->context, (double)i / w->node_count);
 	}
 }
 
+static void run_pass(struct mb_walk *w)
+{
+	w->next = 0;
+	for (int i = 0; i < w->threads; i++)
+		memset(&w->workers[i].tally, 0, sizeof w->workers[i].tally);
+	mb_pool_start(w->threads, work, w);
+	w->tally = w->rules;
+	for (int i = 0; i < w->threads; i++)
+		mb_tally_add(&w->tally, &w->workers[i].tally);
+}
+
 /*
- * A first look at a likely part of the space (no offloading, two splits each) for the limit of the pass over all of
- * it: with a good limit from the start little else is looked at. The look itself widens its limit until it holds as many
- * plans as are wanted.
+ * A first look at a likely part of the space (two splits each, nothing or everything offloaded) for the limit of the
+ * pass over all of it: with a good limit from the start little else is looked at. The look itself widens its own limit
+ * until it finds a plan that fits.
  */
-static double dive(struct mb_walk *w, struct mb_worker *k)
+static double dive(struct mb_walk *w)
 {
 	struct mb_best *best = w->best, empty = *best;
 	double least = w->node_count > 0 ? w->nodes[0].step_s : 0, factor = 1, limit = empty.max_step_s;
 
 	w->dive = true;
-	while (factor < 2.5) {
+	best->wanted = 1;
+	while (factor < 4 && least * factor < limit) {
 		factor *= 1.08;
-		*best = empty;
+		best->count = 0;
+		best->has_fit = false;
 		best->max_step_s = fmin(least * factor, empty.max_step_s);
-		run_pass(w, k);
-		qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_floor);
-		if (best->count == best->wanted && best->has_fit) {
-			limit = fmin(limit, fmax(best->of[best->count - 1].step_s, best->fit.step_s));
+		run_pass(w);
+		if (best->has_fit) {
+			limit = fmin(limit, best->fit.step_s);
 			break;
 		}
 	}
@@ -289,37 +317,79 @@ static double dive(struct mb_walk *w, struct mb_worker *k)
 	return limit;
 }
 
-static void run_limited(struct mb_walk *w, struct mb_worker *k)
+/* The pass proper, with a limit that widens until it holds as many plans as are wanted. */
+static void run_limited(struct mb_walk *w)
 {
-	double limit = w->best->max_step_s;
+	struct mb_best *best = w->best, empty = *best;
+	double limit = dive(w), factor = 1.005;
 
-	w->best->max_step_s = dive(w, k) * (1 + 1e-9);
-	run_pass(w, k);
-	w->best->max_step_s = limit;
+	for (;; factor = factor < 1.1 ? 1 + 3 * (factor - 1) : 2 * factor) {
+		*best = empty;
+		best->max_step_s = factor > 100 ? empty.max_step_s : fmin(limit * factor, empty.max_step_s);
+		run_pass(w);
+		if ((best->count == best->wanted && best->has_fit) || !(best->max_step_s < empty.max_step_s))
+			break;
+	}
+	best->max_step_s = empty.max_step_s;
+}
+
+static bool start_workers(struct mb_walk *w)
+{
+	int threads = w->options->threads > 0 ? w->options->threads : mb_pool_processors();
+	bool ok;
+
+	w->threads = threads < MB_MAX_THREADS ? threads : MB_MAX_THREADS;
+	w->lock = mb_lock_new();
+	w->workers = calloc((size_t)w->threads, sizeof *w->workers);
+	ok = w->lock && w->workers;
+	for (int i = 0; i < w->threads && w->workers; i++)
+		ok &= mb_worker_init(&w->workers[i], &w->legality, &w->splits);
+	return ok;
+}
+
+static void stop_workers(struct mb_walk *w)
+{
+	for (int i = 0; i < w->threads && w->workers; i++)
+		mb_worker_free(&w->workers[i]);
+	free(w->workers);
+	w->workers = NULL;
+	mb_lock_free(w->lock);
+	w->lock = NULL;
+}
+
+/* What holds for all nodes, found out with the first. */
+static void probe(struct mb_walk *w)
+{
+	struct mb_worker *k = &w->workers[0];
+	bool help;
+
+	if (w->node_count == 0)
+		return;
+	mb_node_enter(k, &w->nodes[0], INFINITY);
+	help = k->rows->groups->count > 0 && mb_rows_graphs_help(&k->cache, k->rows);
+	w->best->device_factor = k->reserved_factor;
+	mb_rows_free(&k->cache);
+	for (int i = 0; i < w->threads; i++)
+		w->workers[i].cache.graphs_help = help;
 }
 
 bool mb_walk_run(struct mb_walk *w, struct mb_best *best, const struct mb_search_options *options)
 {
-	struct mb_worker k;
+	bool ok;
 
 	w->best = best;
 	w->options = options;
-	if (!mb_worker_init(&k, &w->legality, &w->splits)) {
-		mb_worker_free(&k);
-		return false;
+	ok = start_workers(w);
+	if (ok) {
+		best->fit_peak_bytes = 0.97 * (double)w->s->c.hardware.usable_bytes;
+		probe(w);
+		if (!w->floored)
+			fill_floors(w, &w->workers[0]);
+		if (best->aim == MB_AIM_STEP)
+			run_limited(w);
+		else
+			run_pass(w);
 	}
-	best->fit_peak_bytes = 0.97 * (double)w->s->c.hardware.usable_bytes;
-	if (!w->floored)
-		fill_floors(w, &k);
-	for (int i = 0; i < w->node_count && !k.rows; i++) {
-		mb_node_enter(&k, &w->nodes[i], INFINITY);
-		k.cache.graphs_help = k.rows->groups->count > 0 && mb_rows_graphs_help(&k.cache, k.rows);
-	}
-	mb_rows_free(&k.cache);
-	if (best->aim == MB_AIM_STEP)
-		run_limited(w, &k);
-	else
-		run_pass(w, &k);
-	mb_worker_free(&k);
-	return true;
+	stop_workers(w);
+	return ok;
 }

@@ -3,15 +3,7 @@
 #define MBSIM_SEARCH_WALK_H
 
 #include "search/node.h"
-
-enum mb_count { MB_COUNT_TIME, MB_COUNT_MEMORY, MB_COUNT_NEEDLESS, MB_COUNTS };
-
-/* Where points went. */
-struct mb_tally {
-	double considered, costed, evaluated;
-	double rules[MB_MAX_RULES], bounds[MB_COUNTS];
-	double unsound;                 /* evaluated plans below their own bound: must be 0 */
-};
+#include "search/pool.h"
 
 struct mb_walk {
 	struct mb_space *s;
@@ -19,20 +11,34 @@ struct mb_walk {
 	struct mb_legality legality;
 	struct mb_sizes *nodes;
 	int node_count, node_capacity;
+	int largest_offload;            /* choice that moves most without whole layers */
 	bool dive;                      /* only a likely part of the space, for a first limit; counts mean nothing */
 	bool floored;                   /* nodes have their bounds and are sorted by them */
 	struct mb_tally rules;          /* of the enumeration: the same for every pass */
-	struct mb_best *best;
+	struct mb_best *best;           /* behind the lock while threads run */
 	struct mb_tally tally;
 	const struct mb_search_options *options;
+	const struct mb_ranked *near;   /* not NULL: only sizes and splits of these plans are looked at; counts mean nothing */
+	int near_count;
+	struct mb_worker *workers;
+	int threads, next;              /* next: node to be taken */
+	struct mb_lock *lock;
 };
+
+void mb_tally_add(struct mb_tally *to, const struct mb_tally *from);
 
 /* Enumerates the nodes; counts what rules exclude. False when memory is exhausted. */
 bool mb_walk_init(struct mb_walk *w, struct mb_space *s);
 void mb_walk_free(struct mb_walk *w);
 
-/* Runs one pass with the aim of `best`. False when memory is exhausted. */
+/* Offers an evaluated plan; what the worker compares bounds with is brought up to date. */
+void mb_walk_offer(struct mb_walk *w, struct mb_worker *k, const struct mb_ranked *r);
+
+/* Finds what `best` aims at. False when memory is exhausted. */
 bool mb_walk_run(struct mb_walk *w, struct mb_best *best, const struct mb_search_options *options);
+
+/* Whether one of the plans to stay near has the sizes, and the split unless its plan is NULL. */
+bool mb_walk_is_near(const struct mb_walk *w, const struct mb_sizes *n, int vp, const struct mb_plan *split);
 
 /* Everything under the node at hand that is worth a look. False: nothing is, and nothing was counted. */
 bool mb_visit_node(struct mb_walk *w, struct mb_worker *k, const struct mb_sizes *n);

@@ -1,0 +1,25 @@
+/* The only place that knows threads. */
+#ifndef MBSIM_SEARCH_POOL_H
+#define MBSIM_SEARCH_POOL_H
+
+#include <stdbool.h>
+
+enum { MB_MAX_THREADS = 256 };
+
+struct mb_lock;
+
+struct mb_lock *mb_lock_new(void);      /* NULL when memory is exhausted */
+void mb_lock_free(struct mb_lock *lock);
+void mb_lock_take(struct mb_lock *lock);
+void mb_lock_leave(struct mb_lock *lock);
+
+/* Runs work(context, i) for i below `count`, each in a thread of its own, and waits for all. Those that cannot start run here. */
+void mb_pool_start(int count, void (*work)(void *context, int thread), void *context);
+
+/* Processors that this process may use. */
+int mb_pool_processors(void);
+
+/* Next of a sequence that threads share. */
+int mb_pool_next(int *next);
+
+#endif

@@ -1,0 +1,104 @@
+/* A node's splits one by one, and the choices under them. Private to the files that walk over them. */
+#ifndef MBSIM_SEARCH_VISIT_H
+#define MBSIM_SEARCH_VISIT_H
+
+#include "search/walk.h"
+
+/* Chunks of one choice: time and bytes of each different one. */
+struct mb_chunk_costs {
+	double step_s[MB_MAX_CHUNKS], forward_s[MB_MAX_CHUNKS], saved_bytes[MB_MAX_CHUNKS];
+};
+
+enum mb_treated_layers { MB_TREAT_NONE, MB_TREAT_ALL, MB_TREAT_FIRST };
+
+/* What a recompute or offloading choice does to some layers of a chunk. */
+struct mb_treated {
+	enum mb_treated_layers how;
+	int layers;                     /* of the first ones, or of a group */
+	const struct mb_kind_row *rows;
+	const double *input_bytes;      /* full recompute keeps only these; NULL: the rows' saved bytes */
+};
+
+struct mb_visit {
+	struct mb_walk *walk;
+	struct mb_worker *w;
+	const struct mb_split_table *table;
+	const struct mb_split_row *row;
+	const struct mb_legal_class *class;
+	int chunks, piece_count, layers;
+	uint16_t pieces[MB_MAX_CHUNKS], at[MB_MAX_CHUNKS];      /* different ones, and which each chunk is */
+	const struct mb_hold *hold[MB_MAX_STAGES];
+	struct mb_hold *floors;         /* [stages] */
+	bool repeats[MB_MAX_STAGES];    /* a rank with the chunks of the one before it */
+	int tight_count;
+	uint16_t tight[MB_MAX_STAGES];  /* ranks that no earlier one exceeds in memory */
+	double loss_bytes, flight_bytes[MB_MAX_STAGES]; /* flight: by tight rank, of the costs looked at */
+	bool closely;                   /* ranks' states are known in full */
+	uint8_t *alive, *alive_offloaded;               /* by recompute choice, anywhere under the node: enum mb_bound */
+	uint8_t *worth, *worth_offloaded;               /* under the split */
+	const struct mb_live *live[2];                  /* without and with EP overlap */
+	struct mb_live least_live;      /* no feature keeps less in flight */
+	uint64_t (*may_fit)[MB_OFF_WORDS];              /* by recompute choice: offloading choices that memory leaves */
+	struct mb_chunk_costs costs;
+};
+
+enum { MB_MAX_FITTING = 64 };
+
+/* A group, features and a recompute choice under the split. */
+struct mb_visit_choice {
+	const struct mb_legal *legal;
+	int group, rep, recompute;
+	double transfer_s, hop_s, limit;
+	const struct mb_live *live;
+	/* By optimizer: offloading choices that fit. */
+	uint8_t fit_count[MB_MAX_OPTIMIZERS];
+	uint16_t fit[MB_MAX_OPTIMIZERS][MB_MAX_FITTING];
+};
+
+static inline const struct mb_plan *mb_visit_recompute(const struct mb_visit *v, int choice)
+{
+	return &v->walk->s->axis[MB_P_RECOMPUTE].of[choice].plan;
+}
+
+static inline const struct mb_plan *mb_visit_offload(const struct mb_visit *v, int choice)
+{
+	return &v->walk->s->axis[MB_P_OFFLOAD].of[choice].plan;
+}
+
+static inline bool mb_visit_offloads(const struct mb_plan *p)
+{
+	return p->cpu_offloading || p->fine_grained_activation_offloading;
+}
+
+/* Whether the recompute choice is a candidate under the split. */
+static inline bool mb_visit_is_tried(const struct mb_visit *v, int choice)
+{
+	const struct mb_choice *r = &v->walk->s->axis[MB_P_RECOMPUTE].of[choice];
+
+	return r->growth == MB_GROWS_NOT || r->layers <= v->layers;
+}
+
+static inline void mb_visit_count(struct mb_visit *v, enum mb_bound why, double points)
+{
+	v->w->tally.bounds[why == MB_BY_TIME ? MB_COUNT_TIME : MB_COUNT_MEMORY] += points;
+}
+
+/* chunk_costs.c: chunks of the split under a choice, and bounds from them. Optimizer -1: the least of all choices. */
+void mb_visit_pieces(struct mb_visit *v);
+void mb_visit_ranks(struct mb_visit *v);
+void mb_visit_floors(struct mb_visit *v);       /* states in proportion to parameters */
+void mb_visit_holds(struct mb_visit *v);        /* states in full */
+void mb_visit_costs(struct mb_visit *v, const struct mb_kind_row *plain, const struct mb_treated *t, struct mb_chunk_costs *ret);
+double mb_visit_step(const struct mb_visit *v, const struct mb_chunk_costs *costs, double transfer_s, double hop_s, int optimizer);
+void mb_visit_flight(struct mb_visit *v, const struct mb_chunk_costs *costs, const struct mb_live *live);
+double mb_visit_peak(const struct mb_visit *v, int optimizer);  /* after mb_visit_flight */
+
+/* judge.c: recompute choices under any group and features. False: none is worth a look. */
+bool mb_visit_judge_node(struct mb_visit *v, const struct mb_sizes *n);
+bool mb_visit_judge(struct mb_visit *v);
+void mb_visit_least_rows(struct mb_visit *v, int choice, struct mb_kind_row *ret);
+
+/* choice.c: every offloading and optimizer choice beside a recompute choice. */
+void mb_visit_try(struct mb_visit *v, struct mb_visit_choice *c, int choice);
+
+#endif
