@@ -7,8 +7,8 @@
 struct variant {
 	struct mb_plan p;
 	struct mb_dims d;
-	struct mb_kind_pieces *pieces;                  /* [slots]; shared by variants that differ in EP overlap */
-	const struct mb_kind_row *plain[MB_MAX_REPS];   /* [slots] each */
+	const struct mb_kind_pieces **pieces;           /* [slots]; shared where variants do not differ in them */
+	const struct mb_kind_row **plain;               /* [rep]: [slots] */
 	const struct mb_kind_row *full;
 };
 
@@ -111,6 +111,7 @@ static struct variant *variant_of(struct mb_rows_cache *cache, struct mb_rows *r
 	if (v)
 		return v;
 	v = *at = mb_arena_alloc(&r->arena, sizeof *v);
+	v->plain = mb_arena_alloc(&r->arena, (size_t)cache->l->rep_count * sizeof *v->plain);
 	v->p = r->p;
 	mb_set_group(s, &r->groups->of[group], &v->p);
 	mb_set_feature(s, &f, &v->p);
@@ -124,11 +125,14 @@ static struct variant *variant_of(struct mb_rows_cache *cache, struct mb_rows *r
 	for (int i = 0; i < cache->slots.count; i++) {
 		int kind = cache->slots.kind[i];
 		const struct variant *o = known_for(cache, r, v, group, kind);
+		struct mb_kind_pieces *new;
 
-		if (o)
+		if (o) {
 			v->pieces[i] = o->pieces[i];
-		else
-			mb_kind_pieces_fill(&s->c, &v->p, &v->d, kind, cache->scratch, &v->pieces[i]);
+			continue;
+		}
+		v->pieces[i] = new = mb_arena_alloc(&r->arena, sizeof *new);
+		mb_kind_pieces_fill(&s->c, &v->p, &v->d, kind, cache->scratch, new);
 	}
 	r->built[r->built_count++] = (struct mb_built){ v, group };
 	return v;
@@ -150,7 +154,7 @@ static const struct mb_kind_row *treat(struct mb_rows_cache *cache, struct mb_ro
 		if (known && cache->slots.kind[i] >= MB_MAX_LAYER_KINDS)
 			rows[i] = known[i];
 		else
-			mb_kind_row_fill(&cache->l->s->c, &v->p, &v->d, &v->pieces[i], t, &rows[i]);
+			mb_kind_row_fill(&cache->l->s->c, &v->p, &v->d, v->pieces[i], t, &rows[i]);
 	return rows;
 }
 
@@ -181,12 +185,12 @@ void mb_rows_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int group
 		if (cache->slots.kind[i] >= MB_MAX_LAYER_KINDS && v->plain[0] && !all)
 			ret[i] = v->plain[0][i];
 		else
-			mb_kind_row_fill(&cache->l->s->c, &v->p, &v->d, &v->pieces[i], (struct mb_treatment){ modules, offload, all }, &ret[i]);
+			mb_kind_row_fill(&cache->l->s->c, &v->p, &v->d, v->pieces[i], (struct mb_treatment){ modules, offload, all }, &ret[i]);
 }
 
 double mb_rows_input_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int slot)
 {
-	return variant_of(cache, r, group, f)->pieces[slot].input_bytes;
+	return variant_of(cache, r, group, f)->pieces[slot]->input_bytes;
 }
 
 /* ---- minima ---- */
@@ -208,7 +212,7 @@ void mb_rows_kept(struct mb_rows_cache *cache, struct mb_rows *r, int group, str
 	const struct variant *v = variant_of(cache, r, group, f);
 
 	for (int i = 0; i < cache->slots.count; i++)
-		ret[i] = kept_bytes(&v->pieces[i], modules, offload);
+		ret[i] = kept_bytes(v->pieces[i], modules, offload);
 }
 
 /* In the order of mb_floors_micro_batch: by feature, then group. */
@@ -263,7 +267,7 @@ const struct mb_kind_row *mb_rows_least(struct mb_rows_cache *cache, struct mb_r
 
 		for (int i = 0; i < cache->slots.count; i++) {
 			rows[i] = plain[i];
-			rows[i].offloaded_bytes = kept_bytes(&variant_of(cache, r, group, f)->pieces[i], modules_of(cache, rep), ~0u);
+			rows[i].offloaded_bytes = kept_bytes(variant_of(cache, r, group, f)->pieces[i], modules_of(cache, rep), ~0u);
 		}
 		lower(cache, rows, least);
 	}
@@ -274,7 +278,7 @@ const struct mb_moved *mb_rows_least_moved(struct mb_rows_cache *cache, struct m
 {
 	const struct mb_choices *a = &cache->l->s->axis[MB_P_OFFLOAD];
 	int slots = cache->slots.count;
-	const struct mb_kind_pieces *last = NULL;
+	const struct mb_kind_pieces **last = NULL;
 	struct mb_moved *least;
 
 	if (r->least_moved[rep])
@@ -291,7 +295,7 @@ const struct mb_moved *mb_rows_least_moved(struct mb_rows_cache *cache, struct m
 		last = v->pieces;
 		for (int i = 0; i < a->count * slots; i++) {
 			const struct mb_plan *o = &a->of[i / slots].plan;
-			const struct mb_kind_pieces *p = &v->pieces[i % slots];
+			const struct mb_kind_pieces *p = v->pieces[i % slots];
 			unsigned moved = o->fine_grained_activation_offloading ? o->offload_modules : 0;
 			double kept = kept_bytes(p, modules, moved);
 
