@@ -10,7 +10,7 @@
 /* NULL, or the name of the first number that is not as it should be. */
 static inline const char *unsound_memory(const struct mb_evaluation *e, const struct mb_plan *p)
 {
-	static char name[96];
+	static char name[160];
 	int stages = e->dims.pp;
 
 	(void)p;
@@ -50,7 +50,7 @@ static inline const char *unsound_memory(const struct mb_evaluation *e, const st
 
 static inline const char *unsound_time(const struct mb_evaluation *e)
 {
-	static char name[96];
+	static char name[160];
 	const double all[] = { e->step_s, e->low_s, e->high_s, e->bubble_frac, e->model_flops_per_token, e->hardware_flops_per_step,
 		e->tokens_per_s_per_gpu, e->model_flop_per_s_per_gpu, e->mfu, e->hfu, e->recompute_flops, e->recompute_s,
 		e->recompute_saved_bytes };
