@@ -44,9 +44,7 @@ static void assemble(const struct mb_visit *v, const struct mb_visit_choice *c, 
 	const struct mb_space *s = v->walk->s;
 
 	*ret = v->w->p;
-	ret->vp = v->table->vp;
-	if (s->derive_p2p)
-		ret->overlap_p2p_comm = ret->vp > 1;
+	mb_space_set_vp(s, v->table->vp, ret);
 	mb_axis_copy(MB_P_SPLIT, &v->row->plan, ret);
 	mb_set_group(s, &v->w->rows->groups->of[c->group], ret);
 	mb_set_feature(s, &c->legal->f, ret);
@@ -84,9 +82,8 @@ static void audit(struct mb_visit *v, double step_s, double peak)
 /* Bounds that hold for every optimizer choice. */
 static bool all_excluded(struct mb_visit *v, struct mb_visit_choice *c, const struct mb_chunk_costs *costs, int offload)
 {
-	const struct mb_goal *best = &v->w->goal;
 	double peak = mb_visit_peak(v, -1), step_s = mb_visit_step(v, costs, c->transfer_s, c->hop_s, -1);
-	enum mb_bound bound = best->aim != MB_AIM_CLOSEST && peak * (1 - 1e-9) > c->limit ? MB_BY_MEMORY : mb_best_bound(best, step_s, peak);
+	enum mb_bound bound = mb_visit_bound(v, step_s, peak, c->limit);
 
 	if (bound == MB_WORTH)
 		return false;
@@ -105,7 +102,6 @@ static bool all_excluded(struct mb_visit *v, struct mb_visit_choice *c, const st
 /* Every optimizer choice beside chunks of known cost. */
 static void try_optimizers(struct mb_visit *v, struct mb_visit_choice *c, const struct mb_chunk_costs *costs, int offload)
 {
-	const struct mb_goal *best = &v->w->goal;
 	bool selective = mb_visit_offloads(mb_visit_offload(v, offload));
 
 	mb_visit_flight(v, costs, c->live);
@@ -125,9 +121,9 @@ static void try_optimizers(struct mb_visit *v, struct mb_visit_choice *c, const 
 		}
 		v->w->tally.costed++;
 		peak = mb_visit_peak(v, o);
-		bound = best->aim != MB_AIM_CLOSEST && peak * (1 - 1e-9) > c->limit ? MB_BY_MEMORY : mb_best_bound(best, 0, peak);
+		bound = mb_visit_bound(v, 0, peak, c->limit);
 		if (bound == MB_WORTH)
-			bound = mb_best_bound(best, mb_visit_step(v, costs, c->transfer_s, c->hop_s, o), peak);
+			bound = mb_best_bound(&v->w->goal, mb_visit_step(v, costs, c->transfer_s, c->hop_s, o), peak);
 		if (bound != MB_WORTH) {
 			mb_visit_count(v, bound, 1);
 			continue;

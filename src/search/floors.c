@@ -15,19 +15,6 @@ struct floor_entry {
 	double host_s, sync_s;
 };
 
-static int layers_of(const struct mb_case *c, int kind)
-{
-	int n = kind >= MB_MAX_LAYER_KINDS;
-
-	if (kind == MB_KIND_MTP)
-		return c->mtp_depth;
-	for (int i = 0; kind < MB_MAX_LAYER_KINDS && i < c->model.num_layers; i++)
-		n += c->model.layers[i] == kind;
-	for (int i = 0; kind < MB_MAX_LAYER_KINDS && i < c->model.mtp_layer_count; i++)
-		n += c->model.mtp_layers[i] == kind ? c->mtp_depth : 0;
-	return n;
-}
-
 static int part_of(struct mb_floors *f, struct mb_layer_kind kind)
 {
 	struct mb_model *m = &f->parts->model;
@@ -55,7 +42,7 @@ void mb_floors_init(struct mb_floors *f, struct mb_legality *l, const struct mb_
 	for (int i = 0; i < slots->count; i++) {
 		struct mb_layer_kind kind;
 
-		f->layers[i] = layers_of(&l->s->c, slots->kind[i]);
+		f->layers[i] = mb_layers_of_kind(&l->s->c, slots->kind[i]);
 		f->mixer[i] = slots->kind[i];
 		f->ffn[i] = -1;
 		if (slots->kind[i] >= MB_MAX_LAYER_KINDS)

@@ -41,13 +41,6 @@ static double moving_bound(const struct mb_visit *v, double step_s, const struct
 	return step_s;
 }
 
-static enum mb_bound judge(struct mb_visit *v, double step_s, double peak, double limit)
-{
-	if (v->w->goal.aim != MB_AIM_CLOSEST && peak * (1 - 1e-9) > limit)
-		return MB_BY_MEMORY;
-	return mb_best_bound(&v->w->goal, step_s, peak);
-}
-
 /* Time and memory together: an optimizer choice must satisfy both. After fill_flight. */
 static enum mb_bound judge_jointly(struct mb_visit *v, const struct mb_live *live, bool moving)
 {
@@ -156,7 +149,7 @@ static void judge_under_node(struct mb_visit *v, const struct mb_sizes *n, int c
 		int o = __builtin_ctz(left);
 		double bytes = v->w->mean_bytes[o] + flight, fsdp_s = (double)v->w->micro_batches * v->w->mean_fsdp_s[o], excess;
 
-		v->alive[choice] = (uint8_t)judge(v, step_s + fsdp_s, bytes, v->w->limit_bytes);
+		v->alive[choice] = (uint8_t)mb_visit_bound(v, step_s + fsdp_s, bytes, v->w->limit_bytes);
 		if (v->alive[choice] == MB_WORTH)
 			v->alive_offloaded[choice] = MB_WORTH;
 		if (v->alive_offloaded[choice] == MB_WORTH || !offloading || isinf(bytes))
@@ -164,8 +157,8 @@ static void judge_under_node(struct mb_visit *v, const struct mb_sizes *n, int c
 		/* What does not fit is moved: as many bytes over the host link as are too many, over the micro-batches in flight. */
 		excess = fmax(bytes - v->w->limit_bytes, 0)
 		         / fmin((double)v->w->micro_batches, n->pp + 1 + fmax(n->pp, v->w->p.microbatch_group_size));
-		v->alive_offloaded[choice] = (uint8_t)judge(v, fmax(step_s + fsdp_s, (double)v->w->micro_batches * excess * mb_node_copy_s(v->w)),
-		                                            v->w->mean_bytes[o], v->w->limit_bytes);
+		v->alive_offloaded[choice] = (uint8_t)mb_visit_bound(v, fmax(step_s + fsdp_s, (double)v->w->micro_batches * excess * mb_node_copy_s(v->w)),
+		                                                     v->w->mean_bytes[o], v->w->limit_bytes);
 	}
 }
 

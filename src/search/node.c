@@ -196,20 +196,6 @@ static void fill_slots(struct mb_worker *w)
 	}
 }
 
-/* Of the whole model, MTP included. */
-static int layers_of_kind(const struct mb_case *c, int kind)
-{
-	int layers = kind >= MB_MAX_LAYER_KINDS;
-
-	if (kind == MB_KIND_MTP)
-		return c->mtp_depth;
-	for (int j = 0; kind < MB_MAX_LAYER_KINDS && j < c->model.num_layers; j++)
-		layers += c->model.layers[j] == kind;
-	for (int j = 0; kind < MB_MAX_LAYER_KINDS && j < c->model.mtp_layer_count; j++)
-		layers += c->model.mtp_layers[j] == kind ? c->mtp_depth : 0;
-	return layers;
-}
-
 /* Sets of weights behind so many layers of a kind on a rank: MTP depths may share theirs, and the ends the vocabulary. */
 static int weights_of(const struct mb_case *c, int kind, int layers, int mtp, bool both_ends)
 {
@@ -342,7 +328,7 @@ double mb_node_states_floor(struct mb_worker *w)
 
 		for (int s = 0; s < w->cache.slots.count; s++) {
 			int kind = w->cache.slots.kind[s];
-			int layers = weights_of(c, kind, layers_of_kind(c, kind), c->mtp_depth, w->p.pp == 1);
+			int layers = weights_of(c, kind, mb_layers_of_kind(c, kind), c->mtp_depth, w->p.pp == 1);
 
 			bytes += layers * w->slot_bytes[i][s];
 			fsdp_s += layers * w->slot_fsdp_s[i][s];
@@ -367,7 +353,7 @@ double mb_node_step_floor(const struct mb_worker *w, const struct mb_sizes *n, c
 	double sum = 0;
 
 	for (int i = 0; i < w->cache.slots.count; i++) {
-		int layers = layers_of_kind(c, w->cache.slots.kind[i]);
+		int layers = mb_layers_of_kind(c, w->cache.slots.kind[i]);
 
 		if (layers > 0)
 			sum += layers * layer_s[i];

@@ -69,10 +69,10 @@ void mb_pool_start(int count, void (*work)(void *context, int thread), void *con
 	}
 }
 
-int mb_pool_processors(void)
+int mb_pool_threads(int asked)
 {
 	cpu_set_t set;
-	int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+	int n = asked > 0 ? asked : sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 
 	return n < MB_MAX_THREADS ? n : MB_MAX_THREADS;
 }

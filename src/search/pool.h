@@ -16,8 +16,8 @@ void mb_lock_leave(struct mb_lock *lock);
 /* Runs work(context, i) for i below `count`, each in a thread of its own, and waits for all. Those that cannot start run here. */
 void mb_pool_start(int count, void (*work)(void *context, int thread), void *context);
 
-/* Processors that this process may use. */
-int mb_pool_processors(void);
+/* Threads to start: as many as asked for, 0: one for each processor that this process may use; never more than the most. */
+int mb_pool_threads(int asked);
 
 /* Next of a sequence that threads share. */
 int mb_pool_next(int *next);

@@ -23,6 +23,19 @@ void mb_slots_fill(const struct mb_case *c, struct mb_slots *ret)
 	ret->kind[ret->count++] = MB_KIND_HEAD;
 }
 
+int mb_layers_of_kind(const struct mb_case *c, int kind)
+{
+	int n = kind >= MB_MAX_LAYER_KINDS;
+
+	if (kind == MB_KIND_MTP)
+		return c->mtp_depth;
+	for (int i = 0; kind < MB_MAX_LAYER_KINDS && i < c->model.num_layers; i++)
+		n += c->model.layers[i] == kind;
+	for (int i = 0; kind < MB_MAX_LAYER_KINDS && i < c->model.mtp_layer_count; i++)
+		n += c->model.mtp_layers[i] == kind ? c->mtp_depth : 0;
+	return n;
+}
+
 void mb_set_group(const struct mb_space *s, const struct mb_group *g, struct mb_plan *p)
 {
 	mb_axis_copy(MB_P_SP, &s->axis[MB_P_SP].of[g->sp].plan, p);
@@ -331,22 +344,6 @@ const struct mb_kind_row *mb_rows_least_full(struct mb_rows_cache *cache, struct
 	return r->least_full = least;
 }
 
-/* Without recompute nothing takes longer; where the user excludes that, the least of all choices. */
-const struct mb_kind_row *mb_rows_least_any(struct mb_rows_cache *cache, struct mb_rows *r)
-{
-	const struct mb_legality *l = cache->l;
-	struct mb_kind_row *least;
-
-	if (r->least_any)
-		return r->least_any;
-	if (l->s->axis[MB_P_RECOMPUTE].of[l->rep[0]].plan.recompute == MB_RECOMPUTE_NONE)
-		return r->least_any = mb_rows_least(cache, r, 0);
-	least = start_least(cache, r);
-	for (int rep = 0; rep < l->rep_count; rep++)
-		lower(cache, mb_rows_least(cache, r, rep), least);
-	return r->least_any = least;
-}
-
 void mb_rows_narrow(struct mb_rows *r, double limit_s, const double *step_s)
 {
 	if (r->narrowed_s > 0 && limit_s <= r->narrowed_s)
@@ -354,7 +351,7 @@ void mb_rows_narrow(struct mb_rows *r, double limit_s, const double *step_s)
 	if (r->narrowed_s > 0) {
 		memset(r->least, 0, MB_MAX_REPS * sizeof *r->least);
 		memset(r->least_moved, 0, MB_MAX_REPS * sizeof *r->least_moved);
-		r->least_full = r->least_any = NULL;
+		r->least_full = NULL;
 	}
 	r->narrowed_s = limit_s;
 	for (int e = 0; e < r->extreme_count; e++)

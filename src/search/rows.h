@@ -16,6 +16,9 @@ struct mb_slots {
 
 void mb_slots_fill(const struct mb_case *c, struct mb_slots *ret);
 
+/* Layers of a kind in the whole model, MTP included; 1 for the blocks at the ends. */
+int mb_layers_of_kind(const struct mb_case *c, int kind);
+
 struct mb_moved { double kept, moved; };
 struct mb_extreme { int group; struct mb_feature f; bool out; };
 
@@ -27,7 +30,7 @@ struct mb_rows {
 	const struct mb_groups *groups;
 	struct variant **variants;      /* [group][dispatcher][overlap][shared][graph] */
 	const struct mb_kind_row **least;               /* [rep] */
-	const struct mb_kind_row *least_full, *least_any;
+	const struct mb_kind_row *least_full;
 	struct mb_built *built;         /* variants with pieces of their own */
 	int built_count;
 	struct mb_extreme *extremes;    /* variants among which the least of everything is */
@@ -64,11 +67,10 @@ double mb_rows_input_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int g
 
 /*
  * No more than any group and feature costs. saved_bytes: nothing offloaded; offloaded_bytes: what
- * stays when everything that can be is. Full: of layers fully recomputed, which save their input. Any: of every choice.
+ * stays when everything that can be is. Full: of layers fully recomputed, which save their input.
  */
 const struct mb_kind_row *mb_rows_least(struct mb_rows_cache *cache, struct mb_rows *r, int rep);
 const struct mb_kind_row *mb_rows_least_full(struct mb_rows_cache *cache, struct mb_rows *r);
-const struct mb_kind_row *mb_rows_least_any(struct mb_rows_cache *cache, struct mb_rows *r);
 
 /* Least bytes of a layer that stay and that are moved, for a recompute choice beside every offloading choice: [choice][slots]. */
 const struct mb_moved *mb_rows_least_moved(struct mb_rows_cache *cache, struct mb_rows *r, int rep);

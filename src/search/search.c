@@ -201,7 +201,7 @@ bool mb_search(const struct mb_query *q, const struct mb_search_options *options
 	memset(ret, 0, sizeof *ret);
 	ret->top = mb_arena_alloc(arena, (size_t)(wanted + 1) * sizeof *ret->top);
 	ret->recommended = -1;
-	ret->threads = options->threads > 0 ? options->threads : mb_pool_processors();
+	ret->threads = mb_pool_threads(options->threads);
 	mb_best_init(&s.fronts, MB_AIM_FRONT, MB_MAX_FRONT, arena);
 	for (; *gpus > 0; gpus++) {
 		if (!search_gpus(&s, *gpus, wanted)) {

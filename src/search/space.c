@@ -35,6 +35,18 @@ static bool same_value(const struct mb_key *key, union mb_value a, union mb_valu
 	return key->type == MB_KEY_NUMBER ? !(a.d < b.d || a.d > b.d) : a.i == b.i;
 }
 
+bool mb_axis_equal(enum mb_plan_key axis, const struct mb_plan *a, const struct mb_plan *b)
+{
+	struct mb_run x, y;
+
+	x.plan = *a;
+	y.plan = *b;
+	for (const int8_t *k = axis_keys[axis]; *k >= 0; k++)
+		if (!same_value(&mb_keys[*k], mb_key_get(&x, &mb_keys[*k]), mb_key_get(&y, &mb_keys[*k])))
+			return false;
+	return true;
+}
+
 static bool key_allows(const struct mb_space *s, int id, union mb_value v)
 {
 	const struct mb_alternatives *a = &s->q->alternatives[id];
@@ -75,24 +87,12 @@ struct builder {
 	int count;
 };
 
-static bool equal_choice(enum mb_plan_key axis, const struct mb_plan *a, const struct mb_plan *b)
-{
-	struct mb_run x, y;
-
-	x.plan = *a;
-	y.plan = *b;
-	for (const int8_t *k = axis_keys[axis]; *k >= 0; k++)
-		if (!same_value(&mb_keys[*k], mb_key_get(&x, &mb_keys[*k]), mb_key_get(&y, &mb_keys[*k])))
-			return false;
-	return true;
-}
-
 static struct mb_choice *offer(struct builder *b, const struct mb_plan *p, unsigned need)
 {
 	if (b->count == MAX_CHOICES || !mb_space_allows(b->s, b->axis, p))
 		return NULL;
 	for (int i = 0; i < b->count; i++)
-		if (equal_choice(b->axis, &b->of[i].plan, p))
+		if (mb_axis_equal(b->axis, &b->of[i].plan, p))
 			return NULL;
 	b->of[b->count] = (struct mb_choice){ .plan = *p, .need = need };
 	return &b->of[b->count++];
@@ -240,14 +240,7 @@ static const unsigned graph_scopes[] = {
 	MB_SCOPE_MAMBA,
 	MB_SCOPE_ATTN | MB_SCOPE_MLP | MB_SCOPE_MOE_ROUTER | MB_SCOPE_MOE_PREPROCESS | MB_SCOPE_MAMBA,
 };
-
-static bool is_graph_scope(unsigned set)
-{
-	for (size_t i = 0; i < sizeof graph_scopes / sizeof graph_scopes[0]; i++)
-		if (graph_scopes[i] == set)
-			return true;
-	return false;
-}
+enum { GRAPH_SCOPES = sizeof graph_scopes / sizeof graph_scopes[0] };
 
 static void offer_graphs(struct builder *b, struct mb_plan p)
 {
@@ -262,11 +255,9 @@ static void offer_graphs(struct builder *b, struct mb_plan p)
 	scopes |= mb_has_moe(m) ? MB_SCOPE_MOE_ROUTER | MB_SCOPE_MOE_PREPROCESS : 0;
 	scopes |= mb_has_mixer(m, MB_MIXER_MAMBA) ? MB_SCOPE_MAMBA : 0;
 	p.cuda_graph_impl = MB_GRAPH_TE;
-	for (size_t i = 0; i < sizeof graph_scopes / sizeof graph_scopes[0]; i++) {
-		unsigned set = graph_scopes[i] & scopes;
-
-		p.cuda_graph_scope = set;
-		if (set == graph_scopes[i] || (i + 1 == sizeof graph_scopes / sizeof graph_scopes[0] && set && !is_graph_scope(set)))
+	for (size_t i = 0; i < GRAPH_SCOPES; i++) {
+		p.cuda_graph_scope = graph_scopes[i] & scopes;
+		if (p.cuda_graph_scope == graph_scopes[i] || (i + 1 == GRAPH_SCOPES && p.cuda_graph_scope))
 			offer(b, &p, 0);
 	}
 	p.cuda_graph_impl = MB_GRAPH_FULL;

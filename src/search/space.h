@@ -50,6 +50,17 @@ bool mb_space_allows(const struct mb_space *s, enum mb_plan_key axis, const stru
 /* Copies the fields of an axis. */
 void mb_axis_copy(enum mb_plan_key axis, const struct mb_plan *from, struct mb_plan *to);
 
+/* Whether the fields of an axis are the same. */
+bool mb_axis_equal(enum mb_plan_key axis, const struct mb_plan *a, const struct mb_plan *b);
+
+/* Virtual stages, and what follows from them. */
+static inline void mb_space_set_vp(const struct mb_space *s, int vp, struct mb_plan *p)
+{
+	p->vp = vp;
+	if (s->derive_p2p)
+		p->overlap_p2p_comm = vp > 1;
+}
+
 /* Candidates of an outer axis, ascending, when those before it are set in `p`. At least one. */
 enum { MB_MAX_SIZES = 512 };
 int mb_space_sizes(const struct mb_space *s, enum mb_plan_key axis, const struct mb_plan *p, int ret[MB_MAX_SIZES]);

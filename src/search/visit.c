@@ -20,6 +20,7 @@ static double growing_points(const struct mb_visit *v, const double points[MB_GR
 			sum += points[g] * mb_legality_choices(&v->walk->legality, g, v->layers);
 	return sum;
 }
+
 static bool overlaps_experts(const struct mb_visit *v, const struct mb_feature *f)
 {
 	return v->walk->s->axis[MB_P_EP_OVERLAP].of[f->overlap].plan.overlap_moe_expert_parallel_comm;
@@ -56,9 +57,7 @@ static void start_group(const struct mb_visit *v, int group, struct mb_visit_cho
 	struct mb_plan p = v->w->p;
 	struct mb_dims d;
 
-	p.vp = v->table->vp;
-	if (s->derive_p2p)
-		p.overlap_p2p_comm = p.vp > 1;
+	mb_space_set_vp(s, v->table->vp, &p);
 	mb_set_group(s, &v->w->rows->groups->of[group], &p);
 	mb_dims_fill(&s->c, &p, &d);
 	c->group = group;
@@ -190,9 +189,7 @@ static struct waiting *collect(struct mb_visit *v, const struct mb_sizes *n, int
 		const struct mb_split_table *t = mb_splits_of(&w->splits, v->w->p.pp, vps[i]);
 		struct mb_plan p = v->w->p;
 
-		p.vp = vps[i];
-		if (w->s->derive_p2p)
-			p.overlap_p2p_comm = p.vp > 1;
+		mb_space_set_vp(w->s, vps[i], &p);
 		if (!t || !t->legal || mb_legality_broken(&w->legality, &p, MB_P_VP) >= 0)
 			continue;
 		for (int row = 0; row < t->count && (row < 2 || !w->dive); row++) {

@@ -83,6 +83,14 @@ static inline void mb_visit_count(struct mb_visit *v, enum mb_bound why, double 
 	v->w->tally.bounds[why == MB_BY_TIME ? MB_COUNT_TIME : MB_COUNT_MEMORY] += points;
 }
 
+/* Whether a step and peak are worth a look where a plan may have so many bytes. */
+static inline enum mb_bound mb_visit_bound(const struct mb_visit *v, double step_s, double peak, double limit)
+{
+	if (v->w->goal.aim != MB_AIM_CLOSEST && peak * (1 - 1e-9) > limit)
+		return MB_BY_MEMORY;
+	return mb_best_bound(&v->w->goal, step_s, peak);
+}
+
 /* chunk_costs.c: chunks of the split under a choice, and bounds from them. Optimizer -1: the least of all choices. */
 void mb_visit_pieces(struct mb_visit *v);
 void mb_visit_ranks(struct mb_visit *v);

@@ -65,9 +65,7 @@ static double tally_splits(struct mb_walk *w, struct mb_plan *p, int broken)
 
 		if (!t)
 			continue;
-		p->vp = vps[i];
-		if (w->s->derive_p2p)
-			p->overlap_p2p_comm = p->vp > 1;
+		mb_space_set_vp(w->s, vps[i], p);
 		c = mb_legality_class(&w->legality, p);
 		g = mb_legality_groups(&w->legality, p);
 		layers = mb_space_recompute_layers(w->s, p->pp, p->vp);
@@ -238,19 +236,13 @@ void mb_walk_offer(struct mb_walk *w, struct mb_worker *k, const struct mb_ranke
 	mb_lock_leave(w->lock);
 }
 
-static bool same_split(const struct mb_plan *a, const struct mb_plan *b)
-{
-	return a->layout == b->layout && a->first_stage_layers == b->first_stage_layers && a->last_stage_layers == b->last_stage_layers
-	       && a->account_for_embedding == b->account_for_embedding && a->account_for_loss == b->account_for_loss;
-}
-
 bool mb_walk_is_near(const struct mb_walk *w, const struct mb_sizes *n, int vp, const struct mb_plan *split)
 {
 	for (int i = 0; i < w->near_count; i++) {
 		const struct mb_plan *p = &w->near[i].plan;
 
 		if (n->tp == p->tp && n->cp == p->cp && n->pp == p->pp && n->ep == p->ep && n->etp == p->etp && n->mbs == p->micro_batch_size
-		    && (!split || (vp == p->vp && same_split(split, p))))
+		    && (!split || (vp == p->vp && mb_axis_equal(MB_P_SPLIT, split, p))))
 			return true;
 	}
 	return w->near == NULL;
@@ -335,10 +327,9 @@ static void run_limited(struct mb_walk *w)
 
 static bool start_workers(struct mb_walk *w)
 {
-	int threads = w->options->threads > 0 ? w->options->threads : mb_pool_processors();
 	bool ok;
 
-	w->threads = threads < MB_MAX_THREADS ? threads : MB_MAX_THREADS;
+	w->threads = mb_pool_threads(w->options->threads);
 	w->lock = mb_lock_new();
 	w->workers = calloc((size_t)w->threads, sizeof *w->workers);
 	ok = w->lock && w->workers;
