@@ -119,16 +119,22 @@ static void fill_reps(struct mb_legality *l)
 	}
 }
 
+static void fill_grown(struct mb_legality *l)
+{
+	const struct mb_choices *a = axis_of(l, MB_P_RECOMPUTE);
+
+	l->most_layers = mb_space_recompute_layers(l->s, 1, 1);
+	for (int g = MB_GROWS_UNIFORM; g < MB_GROWTHS; g++) {
+		l->grown[g] = mb_arena_alloc(l->s->arena, (size_t)(l->most_layers + 1) * sizeof *l->grown[g]);
+		for (int i = 0; i < a->count; i++)
+			for (int n = a->of[i].layers; a->of[i].growth == (enum mb_growth)g && n <= l->most_layers; n++)
+				l->grown[g][n]++;
+	}
+}
+
 double mb_legality_choices(const struct mb_legality *l, enum mb_growth growth, int layers)
 {
-	const struct mb_choices *a = &l->s->axis[MB_P_RECOMPUTE];
-	int n = 0;
-
-	if (growth == MB_GROWS_NOT)
-		return 1;
-	for (int i = 0; i < a->count; i++)
-		n += a->of[i].growth == growth && a->of[i].layers <= layers;
-	return n;
+	return growth == MB_GROWS_NOT ? 1 : l->grown[growth][layers < l->most_layers ? layers : l->most_layers];
 }
 
 /* ---- tables of rules between inner axes ---- */
@@ -482,6 +488,7 @@ void mb_legality_fill(struct mb_space *s, struct mb_legality *ret)
 	ret->s = s;
 	fill_due(ret);
 	fill_reps(ret);
+	fill_grown(ret);
 	cells = (size_t)s->axis[MB_P_EP_OVERLAP].count * (size_t)s->axis[MB_P_SHARED_OVERLAP].count * (size_t)s->axis[MB_P_GRAPH].count;
 	ret->recompute_broken = mb_arena_alloc(s->arena, cells * (MB_MAX_REPS + 1));
 	cells = 2 * MB_OFF_KINDS * (size_t)s->axis[MB_P_DISPATCHER].count * (size_t)s->axis[MB_P_EP_OVERLAP].count * (size_t)s->axis[MB_P_GRAPH].count;

@@ -49,6 +49,8 @@ struct mb_legality {
 	uint16_t rep[MB_MAX_REPS];      /* recompute choices that stand for all that rules treat alike */
 	uint8_t rep_off[MB_MAX_REPS];   /* kind for offloading */
 	int *rep_of;                    /* of every recompute choice */
+	int *grown[MB_GROWTHS];         /* recompute choices of a growth for chunks of so many layers; up to the model's */
+	int most_layers;
 	int off_kinds;
 	int off_rep[MB_OFF_KINDS];
 	struct mb_legal_class *classes[MB_FACTS];

@@ -320,8 +320,8 @@ static void fill_table(struct maker *m, int pp, int vp)
 
 const struct mb_split_table *mb_splits_of(const struct mb_splits *s, int pp, int vp)
 {
-	for (int i = 0; i < s->count; i++)
-		if (s->table[i].pp == pp && s->table[i].vp == vp)
+	for (int i = pp > 0 && pp <= MB_MAX_STAGES ? s->first[pp] : s->count; i < s->count && s->table[i].pp == pp; i++)
+		if (s->table[i].vp == vp)
 			return &s->table[i];
 	return NULL;
 }
@@ -368,6 +368,8 @@ void mb_splits_fill(struct mb_space *s, struct mb_splits *ret)
 
 		p.pp = pps[i];
 		count = mb_space_sizes(s, MB_P_VP, &p, vps);
+		if (pps[i] > 0 && pps[i] <= MB_MAX_STAGES)
+			ret->first[pps[i]] = ret->count;
 		for (int j = 0; j < count; j++)
 			if (pps[i] > 0 && vps[j] > 0 && (long long)pps[i] * vps[j] <= MB_MAX_CHUNKS && pps[i] <= MB_MAX_STAGES)
 				fill_table(&m, pps[i], vps[j]);

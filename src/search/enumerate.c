@@ -1,0 +1,184 @@
+/* Which sizes there are, and how many points lie under them; what rules exclude is counted here, once for all passes. */
+#include "search/walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Branches that differ in nothing that counting sees: legal features, groups and the layers of a chunk. */
+struct cell {
+	const struct mb_legal_class *class;
+	const struct mb_groups *groups;
+	int layers;
+	double candidates, points;      /* under one split: all, and the legal ones */
+	double splits;                  /* that no rule about sizes and splits excludes */
+};
+
+enum { CELLS = 1 << 12 };
+
+struct enumeration {
+	struct mb_walk *w;
+	struct mb_plan p;
+	struct cell *cells;             /* hashed; a full table is emptied into the tally */
+	int cell_count;
+};
+
+static const enum mb_plan_key size_axes[] = { MB_P_TP, MB_P_CP, MB_P_PP, MB_P_EP, MB_P_ETP, MB_P_MBS };
+enum { SIZE_AXES = sizeof size_axes / sizeof size_axes[0] };
+
+static void set_size(struct mb_plan *p, enum mb_plan_key axis, int value)
+{
+	int *at[] = { [MB_P_TP] = &p->tp, [MB_P_CP] = &p->cp, [MB_P_PP] = &p->pp, [MB_P_EP] = &p->ep, [MB_P_ETP] = &p->etp,
+		[MB_P_MBS] = &p->micro_batch_size, [MB_P_VP] = &p->vp };
+
+	*at[axis] = value;
+}
+
+static bool add_node(struct mb_walk *w, const struct mb_plan *p, double points)
+{
+	if (w->node_count == w->node_capacity) {
+		int capacity = w->node_capacity ? 2 * w->node_capacity : 4096;
+		struct mb_sizes *nodes = realloc(w->nodes, (size_t)capacity * sizeof *nodes);
+
+		if (!nodes)
+			return false;
+		w->nodes = nodes;
+		w->node_capacity = capacity;
+	}
+	w->nodes[w->node_count++] = (struct mb_sizes){ p->tp, p->cp, p->pp, p->ep, p->etp, p->micro_batch_size, 0, points };
+	return true;
+}
+
+/* Points that rules about the inner axes exclude. */
+static void tally_cell(struct mb_walk *w, const struct cell *cell)
+{
+	const struct mb_legal_class *c = cell->class;
+	const struct mb_groups *g = cell->groups;
+	double times[MB_GROWTHS], tail = 0, *rules = w->rules.rules;
+
+	for (int k = 0; k < MB_GROWTHS; k++) {
+		times[k] = mb_legality_choices(&w->legality, k, cell->layers);
+		tail += c->tail[k] * times[k];
+	}
+	for (int r = 0; r < mb_rule_count; r++) {
+		double beside = 0;
+
+		for (int k = 0; k < MB_GROWTHS; k++)
+			beside += c->broken[k][r] * times[k];
+		rules[r] += cell->splits * (g->broken[r] * c->features * tail + g->count * (c->broken_features[r] * tail + beside));
+	}
+}
+
+static void tally_cells(struct enumeration *e)
+{
+	for (int i = 0; i < CELLS; i++)
+		if (e->cells[i].splits > 0)
+			tally_cell(e->w, &e->cells[i]);
+	memset(e->cells, 0, CELLS * sizeof *e->cells);
+	e->cell_count = 0;
+}
+
+static struct cell *cell_of(struct enumeration *e, const struct mb_legal_class *class, const struct mb_groups *groups, int layers)
+{
+	const struct mb_legality *l = &e->w->legality;
+	size_t at;
+
+	if (2 * e->cell_count > CELLS)
+		tally_cells(e);
+	at = ((size_t)class->facts * 31 + (size_t)groups->tp * 8191 + (size_t)groups->cp * 127 + (size_t)layers * 1021) % CELLS;
+	for (; e->cells[at].class; at = (at + 1) % CELLS)
+		if (e->cells[at].class == class && e->cells[at].groups == groups && e->cells[at].layers == layers)
+			return &e->cells[at];
+	e->cell_count++;
+	e->cells[at] = (struct cell){ class, groups, layers, mb_class_candidates(l, class, groups, layers),
+		mb_class_points(l, class, groups, layers), 0 };
+	return &e->cells[at];
+}
+
+/* First rule that the virtual stages or every split of them breaks; -1: none. */
+static int broken_by(const struct mb_walk *w, struct mb_plan *p, const struct mb_split_table *t)
+{
+	int rule = mb_legality_broken(&w->legality, p, MB_P_VP);
+
+	if (rule >= 0 || t->legal)
+		return rule;
+	mb_axis_copy(MB_P_SPLIT, &t->rows[0].plan, p);
+	return mb_legality_broken(&w->legality, p, MB_P_SPLIT);
+}
+
+/* All virtual stages and splits under the sizes; broken: the rule that the sizes break already, or -1. Returns the legal points. */
+static double count_splits(struct enumeration *e, int broken)
+{
+	struct mb_walk *w = e->w;
+	const struct mb_groups *groups = mb_legality_groups(&w->legality, &e->p);
+	const struct mb_legal_class *class = NULL;
+	int vps[MB_MAX_SIZES], n = mb_space_sizes(w->s, MB_P_VP, &e->p, vps);
+	double legal = 0;
+
+	for (int i = 0; i < n; i++) {
+		const struct mb_split_table *t = mb_splits_of(&w->splits, e->p.pp, vps[i]);
+		struct cell *cell;
+		int rule = broken;
+
+		if (!t)
+			continue;
+		mb_space_set_vp(w->s, vps[i], &e->p);
+		if (!class || (vps[i] > 1) != (vps[i - 1] > 1))         /* knows only whether there are virtual stages */
+			class = mb_legality_class(&w->legality, &e->p);
+		cell = cell_of(e, class, groups, mb_space_recompute_layers(w->s, e->p.pp, e->p.vp));
+		w->rules.considered += t->count * cell->candidates;
+		if (rule < 0)
+			rule = broken_by(w, &e->p, t);
+		if (rule >= 0) {
+			w->rules.rules[rule] += t->count * cell->candidates;
+		} else {
+			cell->splits += t->count;
+			legal += t->count * cell->points;
+		}
+	}
+	e->p.vp = 1;
+	return legal;
+}
+
+static bool enumerate(struct enumeration *e, int level, int broken)
+{
+	int sizes[MB_MAX_SIZES], n;
+
+	if (level == SIZE_AXES) {
+		double points = count_splits(e, broken);
+
+		return !(points > 0) || add_node(e->w, &e->p, points);
+	}
+	n = mb_space_sizes(e->w->s, size_axes[level], &e->p, sizes);
+	for (int i = 0; i < n; i++) {
+		set_size(&e->p, size_axes[level], sizes[i]);
+		if (!enumerate(e, level + 1, broken >= 0 ? broken : mb_legality_broken(&e->w->legality, &e->p, size_axes[level])))
+			return false;
+	}
+	return true;
+}
+
+bool mb_walk_init(struct mb_walk *w, struct mb_space *s)
+{
+	struct enumeration e = { .w = w, .p = s->q->c.run.plan };
+	bool ok;
+
+	memset(w, 0, sizeof *w);
+	w->s = s;
+	mb_splits_fill(s, &w->splits);
+	mb_legality_fill(s, &w->legality);
+	for (int i = 0; i < s->axis[MB_P_OFFLOAD].count; i++)
+		if (!s->axis[MB_P_OFFLOAD].of[i].plan.cpu_offloading)
+			w->largest_offload = i;
+	e.p.vp = 1;
+	e.cells = calloc(CELLS, sizeof *e.cells);
+	ok = e.cells && enumerate(&e, 0, -1);
+	if (ok)
+		tally_cells(&e);
+	free(e.cells);
+	return ok;
+}
+
+void mb_walk_free(struct mb_walk *w)
+{
+	free(w->nodes);
+}
