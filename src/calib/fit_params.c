@@ -34,6 +34,7 @@ static void apply_one(struct mb_trial *t, const struct mb_free *f, double x)
 	double value = fmin(fmax(given(t, f->id) * exp(x), row->min), row->max);
 
 	*(double *)((char *)&t->q->c.params + row->offset) = value;
+	mb_case_derive(&t->q->c);
 }
 
 void mb_fit_apply(struct mb_fit *fit, const double *x)

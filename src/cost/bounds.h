@@ -1,6 +1,6 @@
 /*
  * What the search needs of the cost model before a plan is complete: a layer's time as a function of what is recomputed
- * and offloaded, without building its operations again. The same code as mb_kind_cost_fill, in kind.c.
+ * and offloaded, without building its operations again. The same sums as mb_kind_cost_fill's.
  */
 #ifndef MBSIM_COST_BOUNDS_H
 #define MBSIM_COST_BOUNDS_H
@@ -9,14 +9,25 @@
 
 enum { MB_KIND_REPLAYS = 12, MB_KIND_TENSORS = 32 };
 
+/* Sums over the terms of a layer's time, as far as its device time depends on them. Seconds by direction. */
+struct mb_brief {
+	double all_s[MB_DIRECTIONS];            /* without expert dispatch and combine */
+	double product_s[MB_DIRECTIONS];        /* dense and expert matrix products, at the clock of a busy device */
+	double compute_s[MB_DIRECTIONS];        /* what expert communication can hide behind */
+	double expert_comm_s[MB_DIRECTIONS];    /* dispatch and combine before any overlap */
+	double attention_s, shared_s;
+};
+
+void mb_brief_add(struct mb_brief *to, const struct mb_brief *from);
+
 /* One layer of a kind: what runs once, what each set of recompute modules runs again, and the tensors kept. */
 struct mb_kind_pieces {
-	struct mb_sums once;
+	struct mb_brief once;
 	double host_s, sync_s;          /* before the factors of the plan */
 	int replay_count;
 	struct mb_replay_piece {
 		unsigned modules;
-		struct mb_sums add;
+		struct mb_brief add;
 		double host_s;
 	} replay[MB_KIND_REPLAYS];
 	int saved_count;
@@ -38,6 +49,10 @@ void mb_kind_pieces_fill(const struct mb_case *c, const struct mb_plan *p, const
 /* Equal to mb_kind_cost_fill up to rounding. The plan may differ from that of the pieces in EP overlap and pipeline. */
 void mb_kind_row_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_kind_pieces *pieces,
                       struct mb_treatment t, struct mb_kind_row *ret);
+
+/* The times of the row: of sums, host and sync seconds before the factors of the plan, and bytes that go to the host. */
+void mb_brief_row(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_brief *sum, double host_s,
+                  double sync_s, double offloaded_bytes, struct mb_kind_row *ret);
 
 /* What pipeline transfers add to each micro-batch of a rank, and the delay between neighbours in the schedule. */
 double mb_transfer_seconds(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, double *ret_hop_s);

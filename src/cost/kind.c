@@ -4,9 +4,7 @@
  */
 #include "cost/bounds.h"
 
-#include <assert.h>
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "cost/roofline.h"
@@ -71,44 +69,69 @@ static void compute_seconds(const struct mb_case *c, const struct mb_dims *d, co
 	}
 }
 
-static void add_op(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int i, bool replayed, struct mb_sums *sum,
+static double gap_seconds(const struct mb_case *c, const struct mb_dims *d)
+{
+	return c->params.kernel_gap_s * (d->full_graph ? c->params.graph_gap_factor : 1);
+}
+
+static double quantise_factor(const struct mb_case *c, const struct mb_dims *d)
+{
+	return d->format == MB_FMT_FP4 ? c->params.quantise_fp4_factor : 1;
+}
+
+static enum mb_time_term traffic_term(const struct mb_op *op)
+{
+	return op->class == MB_CLASS_SSM ? MB_TIME_ssm : MB_TIME_elementwise;
+}
+
+double mb_add_once(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int i, struct mb_sums *sum,
                    struct mb_kind_cost *ret)
 {
 	const struct mb_op *op = &ret->ops[i];
-	double stream = mb_stream_rate(c), rate = traffic_rate(c, op->class);
-	double gap = c->params.kernel_gap_s * (d->full_graph ? c->params.graph_gap_factor : 1);
-	double fp4 = d->format == MB_FMT_FP4 ? c->params.quantise_fp4_factor : 1;
-	enum mb_time_term compute = term_of_class[op->class];
-	enum mb_time_term traffic = op->class == MB_CLASS_SSM ? MB_TIME_ssm : MB_TIME_elementwise;
-	double t[MB_DIRECTIONS], replay = 0;
-	double forward_bytes_s = op->forward_bytes / rate, quantise_s = op->quantise_forward_bytes * fp4 / stream;
+	double stream = mb_stream_rate(c), rate = traffic_rate(c, op->class), gap = gap_seconds(c, d), fp4 = quantise_factor(c, d);
+	double forward_bytes_s = op->forward_bytes / rate;
+	double backward_bytes_s = op->backward_bytes / rate + op->accumulate_bytes * c->params.main_grad_frac / stream;
+	double forward_quantise_s = op->quantise_forward_bytes * fp4 / stream, backward_quantise_s = op->quantise_backward_bytes * fp4 / stream;
+	double forward_gaps_s = (op->forward_kernels + op->expert_kernels / 6) * gap;
+	double backward_gaps_s = (op->backward_kernels + op->expert_kernels / 3) * gap;
+	double t[MB_DIRECTIONS];
 
 	compute_seconds(c, d, op, t);
-	sum->s[MB_FORWARD][compute] += t[MB_FORWARD];
-	sum->s[MB_BACKWARD][compute] += t[MB_BACKWARD];
-	sum->s[MB_FORWARD][traffic] += forward_bytes_s;
-	sum->s[MB_BACKWARD][traffic] += op->backward_bytes / rate + op->accumulate_bytes * c->params.main_grad_frac / stream;
-	sum->s[MB_FORWARD][MB_TIME_quantise] += quantise_s;
-	sum->s[MB_BACKWARD][MB_TIME_quantise] += op->quantise_backward_bytes * fp4 / stream;
-	sum->s[MB_FORWARD][MB_TIME_gaps] += (op->forward_kernels + op->expert_kernels / 6) * gap;
-	sum->s[MB_BACKWARD][MB_TIME_gaps] += (op->backward_kernels + op->expert_kernels / 3) * gap;
-	ret->op_forward_s[i] = t[MB_FORWARD] + forward_bytes_s + quantise_s + (op->forward_kernels + op->expert_kernels / 6) * gap;
-	ret->op_backward_s[i] = t[MB_BACKWARD] + op->backward_bytes / rate + op->accumulate_bytes * c->params.main_grad_frac / stream
-	                        + op->quantise_backward_bytes * fp4 / stream + (op->backward_kernels + op->expert_kernels / 3) * gap;
-	if (replayed) {
-		double replay_quantise_s = op->quantise_replay_bytes * fp4 / stream;
-
-		sum->s[MB_BACKWARD][compute] += t[MB_FORWARD];
-		sum->s[MB_BACKWARD][traffic] += forward_bytes_s;
-		sum->s[MB_BACKWARD][MB_TIME_quantise] += replay_quantise_s;
-		sum->s[MB_BACKWARD][MB_TIME_gaps] += op->forward_kernels * gap;
-		replay = t[MB_FORWARD] + forward_bytes_s + replay_quantise_s + op->forward_kernels * gap;
-		ret->op_backward_s[i] += replay;
-	}
-	mb_add_send(c, p, &op->send, replayed ? 1 : 0, sum, ret);
-	ret->replay_s += replay;
+	sum->s[MB_FORWARD][term_of_class[op->class]] += t[MB_FORWARD];
+	sum->s[MB_BACKWARD][term_of_class[op->class]] += t[MB_BACKWARD];
+	sum->s[MB_FORWARD][traffic_term(op)] += forward_bytes_s;
+	sum->s[MB_BACKWARD][traffic_term(op)] += backward_bytes_s;
+	sum->s[MB_FORWARD][MB_TIME_quantise] += forward_quantise_s;
+	sum->s[MB_BACKWARD][MB_TIME_quantise] += backward_quantise_s;
+	sum->s[MB_FORWARD][MB_TIME_gaps] += forward_gaps_s;
+	sum->s[MB_BACKWARD][MB_TIME_gaps] += backward_gaps_s;
+	ret->op_forward_s[i] = t[MB_FORWARD] + forward_bytes_s + forward_quantise_s + forward_gaps_s;
+	ret->op_backward_s[i] = t[MB_BACKWARD] + backward_bytes_s + backward_quantise_s + backward_gaps_s;
+	mb_add_send(c, p, &op->send, (struct mb_times){ 1, 0 }, sum, ret);
 	ret->forward_flops += op->forward_flops;
 	ret->backward_flops += op->backward_flops;
+	if (op->replayed_by & MB_SHARED_EXPERTS)
+		sum->shared_s += ret->op_forward_s[i] + ret->op_backward_s[i];
+	return t[MB_FORWARD];
+}
+
+void mb_add_again(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int i, double forward_s, struct mb_sums *sum,
+                  struct mb_kind_cost *ret)
+{
+	const struct mb_op *op = &ret->ops[i];
+	double bytes_s = op->forward_bytes / traffic_rate(c, op->class), gaps_s = op->forward_kernels * gap_seconds(c, d);
+	double quantise_s = op->quantise_replay_bytes * quantise_factor(c, d) / mb_stream_rate(c);
+	double replay_s = forward_s + bytes_s + quantise_s + gaps_s;
+
+	sum->s[MB_BACKWARD][term_of_class[op->class]] += forward_s;
+	sum->s[MB_BACKWARD][traffic_term(op)] += bytes_s;
+	sum->s[MB_BACKWARD][MB_TIME_quantise] += quantise_s;
+	sum->s[MB_BACKWARD][MB_TIME_gaps] += gaps_s;
+	ret->op_backward_s[i] += replay_s;
+	ret->replay_s += replay_s;
+	mb_add_send(c, p, &op->send, (struct mb_times){ 0, 1 }, sum, ret);
+	if (op->replayed_by & MB_SHARED_EXPERTS)
+		sum->shared_s += replay_s;
 }
 
 static double total(const double terms[MB_TIME_COUNT])
@@ -125,37 +148,48 @@ static double both(const struct mb_sums *sum, enum mb_time_term term)
 	return sum->s[MB_FORWARD][term] + sum->s[MB_BACKWARD][term];
 }
 
-/* Share of expert communication that the overlap schedule or the shared expert hides. */
-static double hidden_share(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_sums *sum)
+double mb_hidden_share(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, double comm_s, double forward_s,
+                       double backward_s, double shared_s)
 {
-	double comm = sum->expert_comm_s[MB_FORWARD] + sum->expert_comm_s[MB_BACKWARD], forward = 0, backward = 0, ideal, reached;
-
-	if (comm <= 0)
+	if (comm_s <= 0)
 		return 0;
 	if (p->overlap_moe_expert_parallel_comm) {
-		for (int i = MB_TIME_gemm; i <= MB_TIME_quantise; i++) {
-			forward += sum->s[MB_FORWARD][i];
-			backward += sum->s[MB_BACKWARD][i];
-		}
-		ideal = mb_overlapped_seconds(forward, backward, comm, p->delay_wgrad_compute);
-		reached = d->full_graph ? c->params.overlap_graph_frac : c->params.overlap_eager_frac;
-		return reached * (forward + backward + comm - ideal) / comm;
+		double ideal_s = mb_overlapped_seconds(forward_s, backward_s, comm_s, p->delay_wgrad_compute);
+		double reached = d->full_graph ? c->params.overlap_graph_frac : c->params.overlap_eager_frac;
+
+		return reached * (forward_s + backward_s + comm_s - ideal_s) / comm_s;
 	}
 	if (p->moe_shared_expert_overlap)
-		return fmin(1, sum->shared_s / comm);
+		return fmin(1, shared_s / comm_s);
 	return 0;
+}
+
+static double hidden_share(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_sums *sum)
+{
+	double compute[MB_DIRECTIONS] = { 0, 0 };
+
+	for (int dir = 0; dir < MB_DIRECTIONS; dir++)
+		for (int i = MB_TIME_gemm; i <= MB_TIME_quantise; i++)
+			compute[dir] += sum->s[dir][i];
+	return mb_hidden_share(c, p, d, sum->expert_comm_s[MB_FORWARD] + sum->expert_comm_s[MB_BACKWARD], compute[MB_FORWARD],
+	                       compute[MB_BACKWARD], sum->shared_s);
 }
 
 /*
  * Where tensor cores idle often enough the board has power to spare and products run faster: up to power_boost_frac when
  * their share of device time falls from 85 % to 45 %.
  */
+double mb_clock_boost(const struct mb_params *k, double busy_s, double all_s)
+{
+	double idle = all_s > 0 ? fmin(fmax(0.85 - busy_s / all_s, 0), 0.4) : 0;
+
+	return 1 + k->power_boost_frac * idle / 0.4;
+}
+
 static void apply_clock(const struct mb_case *c, struct mb_sums *sum)
 {
-	double dense = both(sum, MB_TIME_gemm) + both(sum, MB_TIME_expert_gemm) + both(sum, MB_TIME_attention);
-	double all = total(sum->s[MB_FORWARD]) + total(sum->s[MB_BACKWARD]);
-	double idle = all > 0 ? fmin(fmax(0.85 - dense / all, 0), 0.4) : 0;
-	double boost = 1 + c->params.power_boost_frac * idle / 0.4;
+	double busy = both(sum, MB_TIME_gemm) + both(sum, MB_TIME_expert_gemm) + both(sum, MB_TIME_attention);
+	double boost = mb_clock_boost(&c->params, busy, total(sum->s[MB_FORWARD]) + total(sum->s[MB_BACKWARD]));
 
 	for (int dir = 0; dir < MB_DIRECTIONS; dir++) {
 		sum->s[dir][MB_TIME_gemm] /= boost;
@@ -163,7 +197,7 @@ static void apply_clock(const struct mb_case *c, struct mb_sums *sum)
 	}
 }
 
-static double host_factor(const struct mb_case *c, const struct mb_plan *p)
+double mb_host_factor(const struct mb_case *c, const struct mb_plan *p)
 {
 	double factor = c->params.host_factor;
 
@@ -185,7 +219,7 @@ static void host_seconds(const struct mb_case *c, const struct mb_plan *p, unsig
 			host += op->replay_host_ops * c->params.host_op_s + op->replay_host_s;
 		sync += op->sync_s;
 	}
-	ret->host_s = host * host_factor(c, p);
+	ret->host_s = host * mb_host_factor(c, p);
 	ret->sync_s = sync * c->params.host_factor * (1 - hidden);
 }
 
@@ -223,7 +257,7 @@ static int lowest_bit(unsigned bits)
 }
 
 /* Fine-grained offloading leaves the last groups of each name on the device: told as a share of every layer. */
-static double moved_frac(const struct mb_plan *p, struct mb_treatment t)
+double mb_moved_frac(const struct mb_plan *p, struct mb_treatment t)
 {
 	return t.offload_all ? 1 : p->activation_offload_fraction;
 }
@@ -305,13 +339,12 @@ void mb_kind_cost_fill(const struct mb_case *c, const struct mb_plan *p, const s
 	ret->op_count = mb_ops_build(c, p, d, kind, ret->ops);
 	for (int i = 0; i < ret->op_count; i++) {
 		bool replayed = (ret->ops[i].replayed_by & t.modules) != 0;
-		double before = ret->replay_s;
+		double before = ret->replay_s, forward_s = mb_add_once(c, p, d, i, &sum, ret);
 
-		add_op(c, p, d, i, replayed, &sum, ret);
+		if (replayed)
+			mb_add_again(c, p, d, i, forward_s, &sum, ret);
 		replay_of_op(&ret->ops[i], t.modules, ret->replay_s - before, ret);
-		if (ret->ops[i].replayed_by & MB_SHARED_EXPERTS)
-			sum.shared_s += ret->op_forward_s[i] + ret->op_backward_s[i];
-		memory_of_op(&ret->ops[i], t, moved_frac(p, t), d->scope, i, ret);
+		memory_of_op(&ret->ops[i], t, mb_moved_frac(p, t), d->scope, i, ret);
 		weights_of_op(&ret->ops[i], ret);
 	}
 	hidden = hidden_share(c, p, d, &sum);
@@ -325,124 +358,4 @@ void mb_kind_cost_fill(const struct mb_case *c, const struct mb_plan *p, const s
 	ret->backward_gpu_s = total(sum.s[MB_BACKWARD]);
 	ret->rounding_bytes = mb_activation_rounding(c, ret);
 	ret->input_bytes = ret->op_count > 0 && ret->ops[0].saved_count > 0 ? ret->ops[0].saved[0].bytes : 0;
-}
-
-/* ---- the same for every choice of recompute and offloading: cost/bounds.h ---- */
-
-static void add_sums(struct mb_sums *to, const struct mb_sums *from, double sign)
-{
-	for (int dir = 0; dir < MB_DIRECTIONS; dir++) {
-		for (int i = 0; i < MB_TIME_COUNT; i++)
-			to->s[dir][i] += sign * from->s[dir][i];
-		to->expert_comm_s[dir] += sign * from->expert_comm_s[dir];
-	}
-	to->shared_s += sign * from->shared_s;
-}
-
-static struct mb_sums sums_of_op(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int i, bool replayed,
-                                 struct mb_kind_cost *scratch)
-{
-	struct mb_sums sum;
-
-	memset(&sum, 0, sizeof sum);
-	add_op(c, p, d, i, replayed, &sum, scratch);
-	if (scratch->ops[i].replayed_by & MB_SHARED_EXPERTS)
-		sum.shared_s = scratch->op_forward_s[i] + scratch->op_backward_s[i];
-	return sum;
-}
-
-static struct mb_replay_piece *replay_piece(struct mb_kind_pieces *k, unsigned modules)
-{
-	int i = 0;
-
-	while (i < k->replay_count && k->replay[i].modules != modules)
-		i++;
-	if (i == k->replay_count) {
-		assert(k->replay_count < MB_KIND_REPLAYS);
-		memset(&k->replay[i], 0, sizeof k->replay[i]);
-		k->replay[i].modules = modules;
-		k->replay_count++;
-	}
-	return &k->replay[i];
-}
-
-static void keep_piece(struct mb_kind_pieces *k, const struct mb_saved *s)
-{
-	int i = 0;
-
-	while (i < k->saved_count && (k->saved[i].removed_by != s->removed_by || k->saved[i].offload != s->offload))
-		i++;
-	if (i == k->saved_count) {
-		assert(k->saved_count < MB_KIND_TENSORS);
-		k->saved[k->saved_count++] = (struct mb_saved){ 0, s->removed_by, s->offload };
-	}
-	k->saved[i].bytes += s->bytes;
-	k->full_saved_bytes += s->bytes;
-}
-
-void mb_kind_pieces_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int kind,
-                         struct mb_kind_cost *scratch, struct mb_kind_pieces *ret)
-{
-	memset(ret, 0, offsetof(struct mb_kind_pieces, replay));
-	ret->saved_count = 0;
-	ret->full_saved_bytes = ret->forward_transient_bytes = ret->backward_transient_bytes = 0;
-	memset(scratch->traffic, 0, sizeof scratch->traffic);
-	scratch->op_count = mb_ops_build(c, p, d, kind, scratch->ops);
-	for (int i = 0; i < scratch->op_count; i++) {
-		const struct mb_op *op = &scratch->ops[i];
-		struct mb_sums once = sums_of_op(c, p, d, i, false, scratch);
-
-		add_sums(&ret->once, &once, 1);
-		ret->host_s += op->host_ops * c->params.host_op_s + op->host_s;
-		ret->sync_s += op->sync_s;
-		if (op->replayed_by) {
-			struct mb_replay_piece *piece = replay_piece(ret, op->replayed_by);
-			struct mb_sums twice = sums_of_op(c, p, d, i, true, scratch);
-
-			add_sums(&piece->add, &twice, 1);
-			add_sums(&piece->add, &once, -1);
-			piece->host_s += op->replay_host_ops * c->params.host_op_s + op->replay_host_s;
-		}
-		for (int j = 0; j < op->saved_count; j++)
-			keep_piece(ret, &op->saved[j]);
-		ret->forward_transient_bytes = fmax(ret->forward_transient_bytes, op->forward_transient_bytes);
-		ret->backward_transient_bytes = fmax(ret->backward_transient_bytes, op->replay_transient_bytes);
-	}
-	ret->input_bytes = scratch->op_count > 0 && scratch->ops[0].saved_count > 0 ? scratch->ops[0].saved[0].bytes : 0;
-}
-
-void mb_kind_row_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_kind_pieces *pieces,
-                      struct mb_treatment t, struct mb_kind_row *ret)
-{
-	struct mb_sums sum = pieces->once;
-	double host = pieces->host_s, hidden, offloaded = 0, moved = moved_frac(p, t);
-
-	*ret = (struct mb_kind_row){ 0 };
-	for (int i = 0; i < pieces->replay_count; i++) {
-		if (!(pieces->replay[i].modules & t.modules))
-			continue;
-		add_sums(&sum, &pieces->replay[i].add, 1);
-		host += pieces->replay[i].host_s;
-	}
-	for (int i = 0; i < pieces->saved_count; i++) {
-		const struct mb_saved *s = &pieces->saved[i];
-
-		if (s->removed_by & t.modules)
-			ret->replay_transient_bytes += s->bytes;
-		else if (!t.offload_all && !(s->offload & t.offload))
-			ret->saved_bytes += s->bytes;
-		else
-			offloaded += s->bytes;
-	}
-	ret->offloaded_bytes = rint(moved * offloaded);
-	ret->saved_bytes += offloaded - ret->offloaded_bytes;
-	hidden = hidden_share(c, p, d, &sum);
-	for (int dir = 0; dir < MB_DIRECTIONS; dir++)
-		sum.s[dir][MB_TIME_ep] += sum.expert_comm_s[dir] * (1 - hidden);
-	offload_seconds(c, &sum, ret->offloaded_bytes);
-	apply_clock(c, &sum);
-	ret->host_s = host * host_factor(c, p);
-	ret->sync_s = pieces->sync_s * c->params.host_factor * (1 - hidden);
-	ret->forward_s = total(sum.s[MB_FORWARD]);
-	ret->gpu_s = ret->forward_s + total(sum.s[MB_BACKWARD]);
 }

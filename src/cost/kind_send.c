@@ -5,7 +5,7 @@
 
 #include "cost/collective.h"
 
-static void add_tp(const struct mb_case *c, const struct mb_plan *p, const struct mb_send *s, double replays, struct mb_sums *sum,
+static void add_tp(const struct mb_case *c, const struct mb_plan *p, const struct mb_send *s, struct mb_times n, struct mb_sums *sum,
                    struct mb_traffic_cost *traffic)
 {
 	const struct mb_params *k = &c->params;
@@ -17,18 +17,20 @@ static void add_tp(const struct mb_case *c, const struct mb_plan *p, const struc
 	double forward_s = s->forward_bytes * per_byte, open_s = (s->backward_bytes - s->backward_hidden_bytes) * per_byte;
 	double hidden_s = s->backward_hidden_bytes * per_byte;
 	double forward = forward_s * open + s->forward_calls * latency;
-	double backward = open_s * open + hidden_s * hidden + s->backward_calls * latency + replays * forward;
-	double sent = s->forward_bytes * (1 + replays) + s->backward_bytes;
+	double backward = n.once * (open_s * open + hidden_s * hidden + s->backward_calls * latency) + n.again * forward;
+	double sent = s->forward_bytes * (n.once + n.again) + n.once * s->backward_bytes;
 
+	forward *= n.once;
 	sum->s[MB_FORWARD][MB_TIME_tp] += forward;
 	sum->s[MB_BACKWARD][MB_TIME_tp] += backward;
 	traffic->bytes += sent;
 	traffic->remote_bytes += sent * mb_ring_remote(place, 1) / mb_ring_sent(place, 1);
-	traffic->seconds += forward_s * (1 + replays) + open_s + hidden_s + (s->forward_calls * (1 + replays) + s->backward_calls) * latency;
+	traffic->seconds += forward_s * (n.once + n.again) + n.once * (open_s + hidden_s)
+	                    + (s->forward_calls * (n.once + n.again) + n.once * s->backward_calls) * latency;
 	traffic->exposed_seconds += forward + backward;
 }
 
-static void add_cp(const struct mb_case *c, const struct mb_plan *p, const struct mb_send *s, double replays, struct mb_sums *sum,
+static void add_cp(const struct mb_case *c, const struct mb_plan *p, const struct mb_send *s, struct mb_times n, struct mb_sums *sum,
                    struct mb_traffic_cost *traffic)
 {
 	struct mb_place place = mb_place_group(c, p->cp, p->tp);
@@ -36,19 +38,20 @@ static void add_cp(const struct mb_case *c, const struct mb_plan *p, const struc
 	bool ring = p->cp_comm_type == MB_CP_P2P || p->cp_comm_type == MB_CP_A2A_P2P;
 	double open = ring ? c->params.cp_exposed_frac : 1, latency = c->params.context_latency_s;
 	double forward = s->forward_bytes * per_byte * open + s->forward_calls * latency;
-	double backward = s->backward_bytes * per_byte * open + s->backward_calls * latency + replays * forward;
-	double sent = s->forward_bytes * (1 + replays) + s->backward_bytes;
+	double backward = n.once * (s->backward_bytes * per_byte * open + s->backward_calls * latency) + n.again * forward;
+	double sent = s->forward_bytes * (n.once + n.again) + n.once * s->backward_bytes;
 
+	forward *= n.once;
 	sum->s[MB_FORWARD][MB_TIME_cp] += forward;
 	sum->s[MB_BACKWARD][MB_TIME_cp] += backward;
 	traffic->bytes += sent;
 	traffic->remote_bytes += sent * mb_ring_remote(place, 1) / mb_ring_sent(place, 1);
-	traffic->seconds += sent * per_byte + (s->forward_calls * (1 + replays) + s->backward_calls) * latency;
+	traffic->seconds += sent * per_byte + (s->forward_calls * (n.once + n.again) + n.once * s->backward_calls) * latency;
 	traffic->exposed_seconds += forward + backward;
 }
 
 /* Dispatch and combine: the slower of NVLink copies and network copies, and a fixed time each. */
-static void add_ep(const struct mb_case *c, const struct mb_send *s, double replays, struct mb_sums *sum, struct mb_kind_cost *ret)
+static void add_ep(const struct mb_case *c, const struct mb_send *s, struct mb_times n, struct mb_sums *sum, struct mb_kind_cost *ret)
 {
 	const struct mb_params *k = &c->params;
 	double inside = (s->forward_bytes - s->forward_remote_bytes) / (mb_domain_rate(c) * k->nvlink_expert_frac);
@@ -56,48 +59,49 @@ static void add_ep(const struct mb_case *c, const struct mb_send *s, double repl
 	double once = fmax(inside, across) + (s->forward_remote_bytes > 0 ? k->expert_scale_out_latency_s : k->expert_domain_latency_s);
 	enum mb_traffic name = s->axis == MB_AXIS_EP_DISPATCH ? MB_TRAFFIC_EP_DISPATCH : MB_TRAFFIC_EP_COMBINE;
 	struct mb_traffic_cost *traffic = &ret->traffic[name];
-	double times = 2 + replays;     /* the backward of one is a transfer like the other */
+	double times = 2 * n.once + n.again;    /* the backward of one is a transfer like the other */
 
-	sum->expert_comm_s[MB_FORWARD] += once;
-	sum->expert_comm_s[MB_BACKWARD] += once * (1 + replays);
+	sum->expert_comm_s[MB_FORWARD] += once * n.once;
+	sum->expert_comm_s[MB_BACKWARD] += once * (n.once + n.again);
 	traffic->bytes += s->forward_bytes * times;
 	traffic->remote_bytes += s->forward_remote_bytes * times;
 	traffic->seconds += once * times;
 }
 
-static void add_etp(const struct mb_case *c, const struct mb_plan *p, const struct mb_send *s, double replays, struct mb_sums *sum,
+static void add_etp(const struct mb_case *c, const struct mb_plan *p, const struct mb_send *s, struct mb_times n, struct mb_sums *sum,
                     struct mb_traffic_cost *traffic)
 {
 	struct mb_place place = mb_place_group(c, p->etp, 1);
 	double per_byte = mb_ring_seconds(c, place, 1) * place.size / (place.size - 1), latency = c->params.collective_latency_s;
 	double forward = s->forward_bytes * per_byte + s->forward_calls * latency;
-	double backward = s->backward_bytes * per_byte + s->backward_calls * latency + replays * forward;
+	double backward = n.once * (s->backward_bytes * per_byte + s->backward_calls * latency) + n.again * forward;
 
+	forward *= n.once;
 	sum->s[MB_FORWARD][MB_TIME_ep] += forward;
 	sum->s[MB_BACKWARD][MB_TIME_ep] += backward;
-	traffic->bytes += s->forward_bytes * (1 + replays) + s->backward_bytes;
+	traffic->bytes += s->forward_bytes * (n.once + n.again) + n.once * s->backward_bytes;
 	traffic->seconds += forward + backward;
 	traffic->exposed_seconds += forward + backward;
 }
 
-void mb_add_send(const struct mb_case *c, const struct mb_plan *p, const struct mb_send *s, double replays, struct mb_sums *sum,
+void mb_add_send(const struct mb_case *c, const struct mb_plan *p, const struct mb_send *s, struct mb_times n, struct mb_sums *sum,
                  struct mb_kind_cost *ret)
 {
 	switch (s->axis) {
 	case MB_AXIS_NONE:
 		return;
 	case MB_AXIS_TP:
-		add_tp(c, p, s, replays, sum, &ret->traffic[MB_TRAFFIC_TP]);
+		add_tp(c, p, s, n, sum, &ret->traffic[MB_TRAFFIC_TP]);
 		return;
 	case MB_AXIS_CP:
-		add_cp(c, p, s, replays, sum, &ret->traffic[MB_TRAFFIC_CP]);
+		add_cp(c, p, s, n, sum, &ret->traffic[MB_TRAFFIC_CP]);
 		return;
 	case MB_AXIS_EP_DISPATCH:
 	case MB_AXIS_EP_COMBINE:
-		add_ep(c, s, replays, sum, ret);
+		add_ep(c, s, n, sum, ret);
 		return;
 	case MB_AXIS_ETP:
-		add_etp(c, p, s, replays, sum, &ret->traffic[MB_TRAFFIC_ETP]);
+		add_etp(c, p, s, n, sum, &ret->traffic[MB_TRAFFIC_ETP]);
 		return;
 	}
 }

@@ -12,8 +12,36 @@ struct mb_sums {
 	double shared_s;                        /* shared expert, both directions */
 };
 
-/* Adds an operation's exchange; replays: how often recompute repeats its forward (0 or 1). */
-void mb_add_send(const struct mb_case *c, const struct mb_plan *p, const struct mb_send *s, double replays, struct mb_sums *sum,
+/* How often forward and backward run (0 or 1), and how often recompute runs the forward again. */
+struct mb_times { double once, again; };
+
+/* Adds an operation's exchange. */
+void mb_add_send(const struct mb_case *c, const struct mb_plan *p, const struct mb_send *s, struct mb_times n, struct mb_sums *sum,
                  struct mb_kind_cost *ret);
+
+/*
+ * Adds operation i of ret->ops: what runs once, and what recompute runs again. forward_s: seconds of the operation
+ * proper, as mb_add_once returns them.
+ */
+double mb_add_once(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int i, struct mb_sums *sum,
+                   struct mb_kind_cost *ret);
+void mb_add_again(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int i, double forward_s, struct mb_sums *sum,
+                  struct mb_kind_cost *ret);
+
+/*
+ * Share of expert communication (comm_s) that the overlap schedule hides behind compute, or the shared expert's work
+ * (shared_s) does.
+ */
+double mb_hidden_share(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, double comm_s, double forward_s,
+                       double backward_s, double shared_s);
+
+/* By how much products run faster when tensor cores work busy_s of all_s. */
+double mb_clock_boost(const struct mb_params *k, double busy_s, double all_s);
+
+/* What the plan makes of host time. */
+double mb_host_factor(const struct mb_case *c, const struct mb_plan *p);
+
+/* How much of a layer's activations an offloading choice moves. */
+double mb_moved_frac(const struct mb_plan *p, struct mb_treatment t);
 
 #endif

@@ -1,6 +1,7 @@
 #include "cost/roofline.h"
 
 #include <math.h>
+#include <stdint.h>
 
 /* Output tiles of the libraries' kernels and how well each keeps the tensor cores fed; 256 x 256 takes two SMs on Blackwell. */
 struct tile {
@@ -14,15 +15,23 @@ static const struct tile blackwell_tiles[] = {
 	{ 256, 256, 2, 1.0 }, { 128, 256, 1, 0.96 }, { 128, 128, 1, 0.90 }, { 128, 64, 1, 0.75 }, { 0, 0, 0, 0 }
 };
 
+/* ceil() of what is positive and fits 62 bits, without a call. */
+static double whole(double x)
+{
+	double below = (double)(int64_t)x;
+
+	return below < x ? below + 1 : below;
+}
+
 double mb_wave_efficiency(const struct mb_hardware *hw, double m, double n, double groups)
 {
 	const struct tile *tile = hw->architecture >= MB_BLACKWELL ? blackwell_tiles : hopper_tiles;
 	double best = 0;
 
 	for (; tile->m > 0; tile++) {
-		double slots = floor(hw->sm_count / tile->sms);
-		double tiles = groups * ceil(m / tile->m) * ceil(n / tile->n);
-		double waves = ceil(tiles / slots);
+		double slots = (double)(int64_t)(hw->sm_count / tile->sms);
+		double tiles = groups * whole(m / tile->m) * whole(n / tile->n);
+		double waves = whole(tiles / slots);
 		double spent, efficiency;
 
 		/* Persistent kernels blur the last wave; it costs at least half of one. */
@@ -79,8 +88,7 @@ double mb_gemm_seconds(const struct mb_case *c, double m, double n, double k, do
 	static const double width[] = { [MB_FMT_FP32] = 4, [MB_FMT_BF16] = 2, [MB_FMT_FP8] = 1, [MB_FMT_MXFP8] = 1, [MB_FMT_FP4] = 0.5 };
 	const struct mb_params *p = &c->params;
 	double half = p->gemm_k_half * 2 / fmin(width[format], 2) * (grouped ? p->grouped_k_factor : 1);
-	double power = pow(c->hardware.tdp_w / p->reference_power_w, p->power_exponent);
-	double rate = mb_format_peak(&c->hardware, format) * ceiling(p, format) * power * mb_wave_efficiency(&c->hardware, m, n, groups)
+	double rate = mb_format_peak(&c->hardware, format) * ceiling(p, format) * c->power_factor * mb_wave_efficiency(&c->hardware, m, n, groups)
 	              * k / (k + half) * (grouped ? p->grouped_gemm_frac : 1);
 	double bytes = (width[format] * (m * k + k * n) + 2 * m * n) * groups;
 

@@ -1,5 +1,7 @@
 #include "plan/case.h"
 
+#include <math.h>
+
 /* Largest divisor of `gpus` up to `limit` that `unit` divides; 0 if there is none. */
 static int largest_divisor(int gpus, int limit, int unit)
 {
@@ -23,6 +25,11 @@ static int job_domain(const struct mb_hardware *hw, int gpus)
 	return domain > 0 ? domain : largest_divisor(gpus, limit, 1);
 }
 
+void mb_case_derive(struct mb_case *c)
+{
+	c->power_factor = pow(c->hardware.tdp_w / c->params.reference_power_w, c->params.power_exponent);
+}
+
 void mb_case_compile(struct mb_case *c)
 {
 	for (int i = 0; i < MB_PARAM_COUNT; i++) {
@@ -34,4 +41,5 @@ void mb_case_compile(struct mb_case *c)
 	c->mtp_depth = c->run.mtp_num_layers != MB_AUTO ? c->run.mtp_num_layers : c->model.mtp_num_layers;
 	c->domain = c->run.gpus > 0 ? job_domain(&c->hardware, c->run.gpus) : 1;
 	c->nvlink_between = c->hardware.nvlink_bytes_per_s > 0;
+	mb_case_derive(c);
 }

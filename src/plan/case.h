@@ -42,10 +42,14 @@ struct mb_case {
 	int mtp_depth;                  /* what the run decides, else the model */
 	int domain;                     /* GPUs of an NVLink domain that this job can use */
 	bool nvlink_between;            /* NVLink (else PCIe) inside the domain */
+	double power_factor;            /* rate of products at this board power over that at the reference */
 };
 
-/* Fills params, mtp_depth and domain once model, hardware, stack and run are in place. */
+/* Fills params and what follows once model, hardware, stack and run are in place. */
 void mb_case_compile(struct mb_case *c);
+
+/* Again what follows from params alone, after one of them was changed. */
+void mb_case_derive(struct mb_case *c);
 
 /*
  * Parses "Et*3|(tt|)*10mL" for `model`. Reports what is malformed; whether the counts fit model and plan is a rule (P8).

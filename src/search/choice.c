@@ -104,7 +104,7 @@ static void try_optimizers(struct mb_visit *v, struct mb_visit_choice *c, const 
 {
 	bool selective = mb_visit_offloads(mb_visit_offload(v, offload));
 
-	mb_visit_flight(v, costs, c->live);
+	mb_visit_flight(v, costs, c->flights);
 	if (all_excluded(v, c, costs, offload))
 		return;
 	for (int o = 0; o < MB_MAX_OPTIMIZERS; o++) {
@@ -136,20 +136,10 @@ static void try_optimizers(struct mb_visit *v, struct mb_visit_choice *c, const 
 }
 
 /* Whether memory alone leaves the choice, before its time is known. */
-static bool leaves_memory(struct mb_visit *v, const struct mb_visit_choice *c, int offload, unsigned modules)
+static bool leaves_memory(struct mb_visit *v, const struct mb_visit_choice *c, int offload)
 {
-	const struct mb_slots *slots = &v->w->cache.slots;
-	double kept[MB_KIND_COUNT];
-
-	mb_rows_kept(&v->w->cache, v->w->rows, c->group, c->legal->f, modules, mb_visit_offload(v, offload)->offload_modules, kept);
-	for (int i = 0; i < v->piece_count; i++) {
-		const struct mb_piece *p = &v->w->splits->pieces[v->pieces[i]];
-
-		v->costs.saved_bytes[i] = 0;
-		for (int k = 0; k < slots->count; k++)
-			v->costs.saved_bytes[i] += p->kinds[slots->kind[k]] * kept[k];
-	}
-	mb_visit_flight(v, &v->costs, c->live);
+	mb_visit_saved(v, mb_rows_kept(&v->w->cache, v->w->rows, c->group, c->legal->f, c->rep, offload), &v->costs);
+	mb_visit_flight(v, &v->costs, c->flights);
 	return v->w->goal.aim == MB_AIM_CLOSEST || mb_visit_peak(v, -1) * (1 - 1e-9) <= c->limit;
 }
 
@@ -157,20 +147,19 @@ static bool leaves_memory(struct mb_visit *v, const struct mb_visit_choice *c, i
 static void try_offload(struct mb_visit *v, struct mb_visit_choice *c, const struct mb_kind_row *plain, int offload)
 {
 	const struct mb_plan *o = mb_visit_offload(v, offload);
-	unsigned modules = mb_visit_recompute(v, c->recompute)->recompute_modules;
-	struct mb_kind_row rows[MB_KIND_COUNT];
-	struct mb_treated t = { MB_TREAT_NONE, 0, NULL, NULL };
+	const struct mb_kind_row *rows;
 
 	if (o->cpu_offloading) {
-		mb_rows_offloaded(&v->w->cache, v->w->rows, c->group, c->legal->f, 0, 0, true, rows);
-		t = (struct mb_treated){ MB_TREAT_FIRST, o->cpu_offloading_num_layers, rows, NULL };
+		struct mb_treated t = { MB_TREAT_FIRST, o->cpu_offloading_num_layers, NULL, NULL };
+
+		t.rows = mb_rows_offloaded(&v->w->cache, v->w->rows, c->group, c->legal->f, c->rep, offload);
 		mb_visit_costs(v, plain, &t, &v->costs);
-	} else if (!leaves_memory(v, c, offload, modules)) {
+	} else if (!leaves_memory(v, c, offload)) {
 		mb_visit_count(v, MB_BY_MEMORY, __builtin_popcount(c->legal->optimizer));
 		return;
 	} else {
-		mb_rows_offloaded(&v->w->cache, v->w->rows, c->group, c->legal->f, modules, o->offload_modules, false, rows);
-		mb_visit_costs(v, rows, &t, &v->costs);
+		rows = mb_rows_offloaded(&v->w->cache, v->w->rows, c->group, c->legal->f, c->rep, offload);
+		mb_visit_rows(v, rows, &v->costs);
 	}
 	try_optimizers(v, c, &v->costs, offload);
 }
@@ -190,10 +179,9 @@ static void try_selective(struct mb_visit *v, struct mb_visit_choice *c, int cho
 	const struct mb_choices *a = &v->walk->s->axis[MB_P_OFFLOAD];
 	const uint64_t *legal = c->legal->offload[v->walk->legality.rep_off[c->rep]];
 	int optimizers = __builtin_popcount(c->legal->optimizer), first = 0;
-	struct mb_treated none = { MB_TREAT_NONE, 0, NULL, NULL };
 	enum mb_bound bound;
 
-	mb_visit_costs(v, plain, &none, &v->costs);
+	mb_visit_rows(v, plain, &v->costs);
 	bound = mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, c->transfer_s, c->hop_s, -1), 0);
 	if (bound != MB_WORTH) {
 		mb_visit_count(v, bound, (double)c->legal->offload_count[v->walk->legality.rep_off[c->rep]] * optimizers);
@@ -259,19 +247,20 @@ static bool may_fit(const struct mb_visit *v, const struct mb_visit_choice *c, i
 	return false;
 }
 
-void mb_visit_try(struct mb_visit *v, struct mb_visit_choice *c, int choice)
+/* What lies under a recompute choice, offloading and optimizer choices together. */
+static double points_of(const struct mb_visit *v, const struct mb_legal *y, int rep)
 {
-	const struct mb_legality *l = &v->walk->legality;
+	return (double)y->offload_count[v->walk->legality.rep_off[rep]] * __builtin_popcount(y->optimizer);
+}
+
+static void try_choice(struct mb_visit *v, struct mb_visit_choice *c, int choice)
+{
 	const struct mb_plan *p = mb_visit_recompute(v, choice);
 
 	c->recompute = choice;
-	c->rep = l->rep_of[choice];
-	if (v->worth[choice] != MB_WORTH && v->worth_offloaded[choice] != MB_WORTH) {
-		mb_visit_count(v, v->worth[choice], (double)c->legal->offload_count[l->rep_off[c->rep]] * __builtin_popcount(c->legal->optimizer));
-		return;
-	}
+	c->rep = v->walk->legality.rep_of[choice];
 	if (p->recompute != MB_RECOMPUTE_FULL && !may_fit(v, c, choice)) {
-		mb_visit_count(v, MB_BY_MEMORY, (double)c->legal->offload_count[l->rep_off[c->rep]] * __builtin_popcount(c->legal->optimizer));
+		mb_visit_count(v, MB_BY_MEMORY, points_of(v, c->legal, c->rep));
 		return;
 	}
 	memset(c->fit_count, 0, sizeof c->fit_count);
@@ -279,4 +268,36 @@ void mb_visit_try(struct mb_visit *v, struct mb_visit_choice *c, int choice)
 		try_full(v, c);
 	else
 		try_selective(v, c, choice);
+}
+
+static double dead_points(const struct mb_visit *v, const struct mb_legal *y, int why)
+{
+	const struct mb_legality *l = &v->walk->legality;
+	double points = 0;
+
+	for (int kind = 0; kind < l->off_kinds; kind++) {
+		int choices = 0;
+
+		for (int word = 0; word * 64 < l->rep_count; word++)
+			choices += __builtin_popcountll(y->recompute[word] & v->dead[why][word] & l->of_kind[kind][word]);
+		points += (double)choices * y->offload_count[kind] * __builtin_popcount(y->optimizer);
+	}
+	for (int g = MB_GROWS_UNIFORM; g < MB_GROWTHS; g++) {
+		int rep = l->grown_rep[g];
+
+		if (v->dead_grown[why][g] > 0 && (y->recompute[rep / 64] >> (rep % 64) & 1))
+			points += v->dead_grown[why][g] * points_of(v, y, rep);
+	}
+	return points;
+}
+
+void mb_visit_try(struct mb_visit *v, struct mb_visit_choice *c)
+{
+	const struct mb_legality *l = &v->walk->legality;
+
+	mb_visit_count(v, MB_BY_TIME, dead_points(v, c->legal, 0));
+	mb_visit_count(v, MB_BY_MEMORY, dead_points(v, c->legal, 1));
+	for (int i = 0; i < v->open_count; i++)
+		if (c->legal->recompute[l->rep_of[v->open[i]] / 64] >> (l->rep_of[v->open[i]] % 64) & 1)
+			try_choice(v, c, v->open[i]);
 }

@@ -11,7 +11,7 @@ struct floor_entry {
 	double tokens;
 	struct mb_group group;
 	struct mb_feature feature;
-	struct mb_sums once;
+	struct mb_brief once;
 	double host_s, sync_s;
 };
 
@@ -136,14 +136,11 @@ static const struct floor_entry *part_entry(struct mb_floors *f, int part, bool 
 	return e;
 }
 
-static void add_part(const struct floor_entry *e, struct mb_kind_pieces *to)
+struct sum { struct mb_brief once; double host_s, sync_s; };
+
+static void add_part(const struct floor_entry *e, struct sum *to)
 {
-	for (int dir = 0; dir < MB_DIRECTIONS; dir++) {
-		for (int i = 0; i < MB_TIME_COUNT; i++)
-			to->once.s[dir][i] += e->once.s[dir][i];
-		to->once.expert_comm_s[dir] += e->once.expert_comm_s[dir];
-	}
-	to->once.shared_s += e->once.shared_s;
+	mb_brief_add(&to->once, &e->once);
 	to->host_s += e->host_s;
 	to->sync_s += e->sync_s;
 }
@@ -152,16 +149,13 @@ static void add_part(const struct floor_entry *e, struct mb_kind_pieces *to)
 static void join(struct mb_floors *f, int slot, const struct mb_plan *p, const struct mb_dims *d, const struct mb_group *g,
                  const struct mb_feature *feature, struct mb_kind_row *ret)
 {
-	struct mb_kind_pieces pieces;
+	struct sum sum = { .host_s = 0 };
 
-	memset(&pieces.once, 0, sizeof pieces.once);
-	pieces.host_s = pieces.sync_s = 0;
-	pieces.replay_count = pieces.saved_count = 0;
 	if (f->mixer[slot] >= 0)
-		add_part(part_entry(f, f->mixer[slot], false, p, d, g, feature), &pieces);
+		add_part(part_entry(f, f->mixer[slot], false, p, d, g, feature), &sum);
 	if (f->ffn[slot] >= 0)
-		add_part(part_entry(f, f->ffn[slot], true, p, d, g, feature), &pieces);
-	mb_kind_row_fill(f->parts, p, d, &pieces, (struct mb_treatment){ 0, 0, false }, ret);
+		add_part(part_entry(f, f->ffn[slot], true, p, d, g, feature), &sum);
+	mb_brief_row(f->parts, p, d, &sum.once, sum.host_s, sum.sync_s, 0, ret);
 }
 
 /* Whether the slot's time knows more of a feature than its graph. */

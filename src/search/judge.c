@@ -4,27 +4,38 @@
 #include <math.h>
 #include <string.h>
 
-/* Costs with least rows: chunks of the choice; bare: with everything offloaded that can be. */
-static void fill_least(struct mb_visit *v, int choice, bool bare)
+/* Costs with least rows, of a choice that recomputes whole layers. */
+static void fill_least_full(struct mb_visit *v, const struct mb_plan *p, const struct mb_kind_row *least)
+{
+	const struct mb_kind_row *full = mb_rows_least_full(&v->w->cache, v->w->rows);
+	double input[MB_KIND_COUNT];
+	struct mb_treated t = { p->recompute_method != MB_METHOD_BLOCK ? MB_TREAT_ALL : MB_TREAT_FIRST, p->recompute_num_layers, full, input };
+
+	for (int i = 0; i < v->w->cache.slots.count; i++)
+		input[i] = full[i].saved_bytes;
+	mb_visit_costs(v, least, &t, &v->costs);
+}
+
+static void fill_least(struct mb_visit *v, int choice)
 {
 	const struct mb_plan *p = mb_visit_recompute(v, choice);
 	const struct mb_kind_row *least = mb_rows_least(&v->w->cache, v->w->rows, v->walk->legality.rep_of[choice]);
-	bool full = p->recompute == MB_RECOMPUTE_FULL, uniform = full && p->recompute_method != MB_METHOD_BLOCK;
-	struct mb_treated t = { full ? uniform ? MB_TREAT_ALL : MB_TREAT_FIRST : MB_TREAT_NONE, p->recompute_num_layers, NULL, NULL };
-	struct mb_kind_row rows[MB_KIND_COUNT];
-	double input[MB_KIND_COUNT];
 
-	for (int i = 0; i < v->w->cache.slots.count; i++) {
-		rows[i] = least[i];
-		if (bare)
-			rows[i].saved_bytes = least[i].offloaded_bytes;
-		if (full) {
-			t.rows = mb_rows_least_full(&v->w->cache, v->w->rows);
-			input[i] = t.rows[i].saved_bytes;
-			t.input_bytes = input;
-		}
-	}
-	mb_visit_costs(v, rows, &t, &v->costs);
+	if (p->recompute == MB_RECOMPUTE_FULL)
+		fill_least_full(v, p, least);
+	else
+		mb_visit_rows(v, least, &v->costs);
+}
+
+/* The same times, with everything offloaded that can be. */
+static void bare_least(struct mb_visit *v, int choice)
+{
+	const struct mb_kind_row *least = mb_rows_least(&v->w->cache, v->w->rows, v->walk->legality.rep_of[choice]);
+	double kept[MB_KIND_COUNT];
+
+	for (int i = 0; i < v->w->cache.slots.count; i++)
+		kept[i] = least[i].offloaded_bytes;
+	mb_visit_saved(v, kept, &v->costs);
 }
 
 /* Least step when what is too much on a rank is moved to the host. */
@@ -33,20 +44,23 @@ static double moving_bound(const struct mb_visit *v, double step_s, const struct
 	double m = (double)v->w->micro_batches;
 
 	for (int i = 0; i < v->tight_count; i++) {
-		double excess = v->hold[v->tight[i]]->running[optimizer] + v->flight_bytes[i] - v->w->limit_bytes;
-		double times = fmin(m, live->most[v->tight[i]] + 1);    /* one more under EP overlap */
+		double excess = v->hold[v->tight[i].run]->running[optimizer] + v->flight_bytes[i] - v->w->limit_bytes;
+		double times = fmin(m, live->most[v->tight[i].rank] + 1);       /* one more under EP overlap */
 
 		step_s = fmax(step_s, m * excess / times * mb_node_copy_s(v->w));
 	}
 	return step_s;
 }
 
-/* Time and memory together: an optimizer choice must satisfy both. After fill_flight. */
-static enum mb_bound judge_jointly(struct mb_visit *v, const struct mb_live *live, bool moving)
+/* Time and memory together: an optimizer choice must satisfy both. After mb_visit_flight. */
+static enum mb_bound judge_jointly(struct mb_visit *v, bool moving)
 {
+	const struct mb_live *live = moving ? mb_live_of(v->w, v->table, false) : NULL;
 	enum mb_bound bound = MB_BY_MEMORY;
 	double limit = v->w->goal.aim == MB_AIM_CLOSEST ? INFINITY : v->w->limit_bytes * (1 + 1e-9);
 
+	if (!moving && mb_visit_peak(v, -1) > limit)
+		return bound;
 	for (uint32_t left = v->closely ? v->w->optimizers : v->w->distinct; left; left &= left - 1) {
 		int o = __builtin_ctz(left);
 		double peak = moving ? 0 : mb_visit_peak(v, o), step_s;
@@ -72,31 +86,31 @@ static bool may_keep_nothing(const struct mb_visit *v, int choice)
 }
 
 /* Which offloading choices leave little enough and copy fast enough, whatever the group and features. */
-static bool judge_offloading(struct mb_visit *v, int choice, const struct mb_live *live)
+static bool judge_offloading(struct mb_visit *v, int choice)
 {
-	bool any = false;
 	const struct mb_slots *slots = &v->w->cache.slots;
+	bool any = false;
 	int rep = v->walk->legality.rep_of[choice];
 	const struct mb_kind_row *least = mb_rows_least(&v->w->cache, v->w->rows, rep);
 	const struct mb_moved *moved = mb_rows_least_moved(&v->w->cache, v->w->rows, rep);
 	double copy_s = mb_node_copy_s(v->w);
 
 	for (int i = 0; i < v->walk->s->axis[MB_P_OFFLOAD].count; i++, moved += slots->count) {
-		for (int j = 0; j < v->piece_count; j++) {
-			const struct mb_piece *p = &v->w->splits->pieces[v->pieces[j]];
+		for (int j = 0; j < v->row->piece_count; j++) {
+			const double *layers = mb_piece_layers(v->w->splits, v->row->pieces[j]);
 			double saved = 0, step_s = 0;
 
 			for (int k = 0; k < slots->count; k++) {
-				double busy_s = moved[k].moved * copy_s, layers = p->kinds[slots->kind[k]];
+				double busy_s = moved[k].moved * copy_s;
 
-				saved += layers * moved[k].kept;
-				step_s += layers * (busy_s > least[k].gpu_s ? busy_s : least[k].gpu_s);
+				saved += layers[k] * moved[k].kept;
+				step_s += layers[k] * (busy_s > least[k].gpu_s ? busy_s : least[k].gpu_s);
 			}
 			v->costs.saved_bytes[j] = saved;
 			v->costs.step_s[j] = step_s;
 		}
-		mb_visit_flight(v, &v->costs, live);
-		if (judge_jointly(v, live, false) == MB_WORTH) {
+		mb_visit_flight(v, &v->costs, v->least_flights);
+		if (judge_jointly(v, false) == MB_WORTH) {
 			v->may_fit[choice][i / 64] |= UINT64_C(1) << (i % 64);
 			any |= mb_visit_offloads(&v->walk->s->axis[MB_P_OFFLOAD].of[i].plan);
 		}
@@ -141,6 +155,7 @@ static void judge_under_node(struct mb_visit *v, const struct mb_sizes *n, int c
 	}
 	step_s = mb_node_step_floor(v->w, n, layer_s);
 	v->alive[choice] = v->alive_offloaded[choice] = (uint8_t)mb_best_bound(best, step_s, 0);
+	v->too_slow[choice] = v->alive[choice] == MB_BY_TIME;
 	if (v->alive[choice] != MB_WORTH)
 		return;
 	flight = mb_node_flight_floor(v->w, kept, shortest);
@@ -162,6 +177,23 @@ static void judge_under_node(struct mb_visit *v, const struct mb_sizes *n, int c
 	}
 }
 
+/* Whether a choice found too slow recomputes a part of what this one does: then this one is too slow as well. */
+static bool more_than_too_slow(const struct mb_visit *v, int choice)
+{
+	const struct mb_plan *p = mb_visit_recompute(v, choice);
+
+	for (int i = 0; i < choice; i++) {
+		const struct mb_plan *o = mb_visit_recompute(v, i);
+		bool part = o->recompute == MB_RECOMPUTE_NONE
+		            || (o->recompute == MB_RECOMPUTE_SELECTIVE && p->recompute == MB_RECOMPUTE_SELECTIVE
+		                && (o->recompute_modules & ~p->recompute_modules) == 0);
+
+		if (part && v->too_slow[i])
+			return true;
+	}
+	return false;
+}
+
 bool mb_visit_judge_node(struct mb_visit *v, const struct mb_sizes *n)
 {
 	const struct mb_choices *a = &v->walk->s->axis[MB_P_RECOMPUTE];
@@ -170,7 +202,8 @@ bool mb_visit_judge_node(struct mb_visit *v, const struct mb_sizes *n)
 
 	for (int i = 0; i < a->count; i++) {
 		v->alive[i] = v->alive_offloaded[i] = MB_BY_TIME;
-		if (a->of[i].growth != MB_GROWS_NOT && a->of[i].layers > most)
+		v->too_slow[i] = false;
+		if ((a->of[i].growth != MB_GROWS_NOT && a->of[i].layers > most) || more_than_too_slow(v, i))
 			continue;
 		judge_under_node(v, n, i);
 		any |= v->alive[i] == MB_WORTH || v->alive_offloaded[i] == MB_WORTH;
@@ -178,7 +211,7 @@ bool mb_visit_judge_node(struct mb_visit *v, const struct mb_sizes *n)
 	return any;
 }
 
-static void judge_choice(struct mb_visit *v, int i, const struct mb_live *live)
+static void judge_choice(struct mb_visit *v, int i)
 {
 	bool offloading = v->walk->s->axis[MB_P_OFFLOAD].count > 1 && mb_visit_recompute(v, i)->recompute != MB_RECOMPUTE_FULL;
 
@@ -188,37 +221,52 @@ static void judge_choice(struct mb_visit *v, int i, const struct mb_live *live)
 	}
 	if (v->worth[i] != MB_WORTH && v->worth_offloaded[i] != MB_WORTH)
 		return;
-	fill_least(v, i, false);
+	fill_least(v, i);
 	v->worth[i] = v->worth_offloaded[i] = (uint8_t)mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, 0, 0, -1), 0);
 	if (v->worth[i] != MB_WORTH)
 		return;
-	mb_visit_flight(v, &v->costs, live);
-	v->worth[i] = v->worth_offloaded[i] = (uint8_t)judge_jointly(v, live, false);
+	mb_visit_flight(v, &v->costs, v->least_flights);
+	v->worth[i] = v->worth_offloaded[i] = (uint8_t)judge_jointly(v, false);
 	memset(v->may_fit[i], v->worth[i] == MB_WORTH ? 0xff : 0, sizeof v->may_fit[i]);
 	if (v->worth[i] == MB_WORTH || !offloading || v->alive_offloaded[i] != MB_WORTH)
 		return;
-	v->worth_offloaded[i] = (uint8_t)judge_jointly(v, live, true);
+	v->worth_offloaded[i] = (uint8_t)judge_jointly(v, true);
 	if (v->worth_offloaded[i] != MB_WORTH)
 		return;
-	fill_least(v, i, true);
-	for (int k = 0; k < v->piece_count && may_keep_nothing(v, i); k++)
+	bare_least(v, i);
+	for (int k = 0; k < v->row->piece_count && may_keep_nothing(v, i); k++)
 		v->costs.saved_bytes[k] = 0;
-	mb_visit_flight(v, &v->costs, live);
-	v->worth_offloaded[i] = (uint8_t)judge_jointly(v, live, false);
-	if (v->closely && v->worth_offloaded[i] == MB_WORTH && !judge_offloading(v, i, live))
+	mb_visit_flight(v, &v->costs, v->least_flights);
+	v->worth_offloaded[i] = (uint8_t)judge_jointly(v, false);
+	if (v->closely && v->worth_offloaded[i] == MB_WORTH && !judge_offloading(v, i))
 		v->worth_offloaded[i] = MB_BY_MEMORY;
+}
+
+/* Choices that are not worth a look are only counted, feature by feature. */
+static void bury(struct mb_visit *v, int choice)
+{
+	const struct mb_choice *r = &v->walk->s->axis[MB_P_RECOMPUTE].of[choice];
+	int why = v->worth[choice] == MB_BY_TIME ? 0 : 1, rep = v->walk->legality.rep_of[choice];
+
+	if (r->growth == MB_GROWS_NOT)
+		v->dead[why][rep / 64] |= UINT64_C(1) << (rep % 64);
+	else
+		v->dead_grown[why][r->growth]++;
 }
 
 bool mb_visit_judge(struct mb_visit *v)
 {
-	const struct mb_live *live = &v->least_live;
-	bool any = false;
-
+	v->open_count = 0;
+	memset(v->dead, 0, sizeof v->dead);
+	memset(v->dead_grown, 0, sizeof v->dead_grown);
 	for (int i = 0; i < v->walk->s->axis[MB_P_RECOMPUTE].count; i++) {
 		if (!mb_visit_is_tried(v, i))
 			continue;
-		judge_choice(v, i, live);
-		any |= v->worth[i] == MB_WORTH || v->worth_offloaded[i] == MB_WORTH;
+		judge_choice(v, i);
+		if (v->worth[i] == MB_WORTH || v->worth_offloaded[i] == MB_WORTH)
+			v->open[v->open_count++] = (uint16_t)i;
+		else
+			bury(v, i);
 	}
-	return any;
+	return v->open_count > 0;
 }

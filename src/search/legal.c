@@ -99,8 +99,10 @@ static int off_kind(struct mb_legality *l, int choice)
 static void fill_reps(struct mb_legality *l)
 {
 	const struct mb_choices *a = axis_of(l, MB_P_RECOMPUTE);
-	int first[MB_GROWTHS] = { -1, -1, -1 };
+	int *first = l->grown_rep;
 
+	for (int g = 0; g < MB_GROWTHS; g++)
+		first[g] = -1;
 	l->rep_of = mb_arena_alloc(l->s->arena, (size_t)a->count * sizeof *l->rep_of);
 	for (int i = 0; i < a->count; i++) {
 		enum mb_growth g = a->of[i].growth;
@@ -115,7 +117,10 @@ static void fill_reps(struct mb_legality *l)
 		}
 		l->rep_of[i] = first[g] = l->rep_count;
 		l->rep[l->rep_count] = (uint16_t)i;
-		l->rep_off[l->rep_count++] = (uint8_t)off_kind(l, i);
+		l->rep_off[l->rep_count] = (uint8_t)off_kind(l, i);
+		if (g == MB_GROWS_NOT)
+			l->of_kind[l->rep_off[l->rep_count]][l->rep_count / 64] |= UINT64_C(1) << (l->rep_count % 64);
+		l->rep_count++;
 	}
 }
 

@@ -51,6 +51,8 @@ struct mb_legality {
 	int *rep_of;                    /* of every recompute choice */
 	int *grown[MB_GROWTHS];         /* recompute choices of a growth for chunks of so many layers; up to the model's */
 	int most_layers;
+	uint64_t of_kind[MB_OFF_KINDS][MB_MAX_REPS / 64];       /* representatives that do not grow, by kind */
+	int grown_rep[MB_GROWTHS];      /* -1: none */
 	int off_kinds;
 	int off_rep[MB_OFF_KINDS];
 	struct mb_legal_class *classes[MB_FACTS];

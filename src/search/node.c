@@ -451,12 +451,16 @@ const struct mb_live *mb_live_of(struct mb_worker *w, const struct mb_split_tabl
 	struct mb_pipeline order = { .pp = t->pp, .vp = t->vp, .micro_batches = m, .group = w->p.microbatch_group_size, .ep_overlap = overlap };
 	struct mb_live *live;
 
-	for (int i = 0; i < w->live_count; i++)
-		if (w->live[i].table == t && w->live[i].micro_batches == m && w->live[i].overlap == overlap)
-			return &w->live[i];
-	if (w->live_count == MB_MAX_LIVE)
-		w->live_count = 0;
-	live = &w->live[w->live_count++];
+	size_t at = ((size_t)(t - w->splits->table) * 2 + overlap + (size_t)m * 40503) % MB_MAX_LIVE;
+
+	for (; w->live[at].table; at = (at + 1) % MB_MAX_LIVE)
+		if (w->live[at].table == t && w->live[at].micro_batches == m && w->live[at].overlap == overlap)
+			return &w->live[at];
+	if (4 * ++w->live_count > 3 * MB_MAX_LIVE) {
+		memset(w->live, 0, MB_MAX_LIVE * sizeof *w->live);
+		w->live_count = 1;
+	}
+	live = &w->live[at];
 	*live = (struct mb_live){ .table = t, .micro_batches = m, .overlap = overlap };
 	live->set_count = mb_arena_alloc(&w->arena, (size_t)t->pp * sizeof(int));
 	live->most = mb_arena_alloc(&w->arena, (size_t)t->pp * sizeof(int));

@@ -10,31 +10,9 @@ struct variant {
 	const struct mb_kind_pieces **pieces;           /* [slots]; shared where variants do not differ in them */
 	const struct mb_kind_row **plain;               /* [rep]: [slots] */
 	const struct mb_kind_row *full;
+	const struct mb_kind_row **offloaded;           /* [rep][offloading choice]: [slots] */
+	const double **kept;
 };
-
-void mb_slots_fill(const struct mb_case *c, struct mb_slots *ret)
-{
-	ret->count = 0;
-	for (int k = 0; k < c->model.kind_count; k++)
-		ret->kind[ret->count++] = (uint8_t)k;
-	ret->kind[ret->count++] = MB_KIND_EMBEDDING;
-	if (c->mtp_depth > 0)
-		ret->kind[ret->count++] = MB_KIND_MTP;
-	ret->kind[ret->count++] = MB_KIND_HEAD;
-}
-
-int mb_layers_of_kind(const struct mb_case *c, int kind)
-{
-	int n = kind >= MB_MAX_LAYER_KINDS;
-
-	if (kind == MB_KIND_MTP)
-		return c->mtp_depth;
-	for (int i = 0; kind < MB_MAX_LAYER_KINDS && i < c->model.num_layers; i++)
-		n += c->model.layers[i] == kind;
-	for (int i = 0; kind < MB_MAX_LAYER_KINDS && i < c->model.mtp_layer_count; i++)
-		n += c->model.mtp_layers[i] == kind ? c->mtp_depth : 0;
-	return n;
-}
 
 void mb_set_group(const struct mb_space *s, const struct mb_group *g, struct mb_plan *p)
 {
@@ -189,16 +167,35 @@ const struct mb_kind_row *mb_rows_full(struct mb_rows_cache *cache, struct mb_ro
 	return v->full;
 }
 
-void mb_rows_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, unsigned modules, unsigned offload,
-                       bool all, struct mb_kind_row *ret)
+static size_t moved_index(const struct mb_rows_cache *cache, int rep, int offload)
+{
+	return (size_t)rep * (size_t)cache->l->s->axis[MB_P_OFFLOAD].count + (size_t)offload;
+}
+
+static size_t moved_count(const struct mb_rows_cache *cache)
+{
+	return moved_index(cache, cache->l->rep_count, 0);
+}
+
+const struct mb_kind_row *mb_rows_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep, int offload)
 {
 	struct variant *v = variant_of(cache, r, group, f);
+	const struct mb_plan *o = &cache->l->s->axis[MB_P_OFFLOAD].of[offload].plan;
+	struct mb_treatment t = { modules_of(cache, rep), o->offload_modules, o->cpu_offloading };
+	struct mb_kind_row *rows;
+	size_t at = moved_index(cache, rep, offload);
 
+	if (!v->offloaded)
+		v->offloaded = mb_arena_alloc(&r->arena, moved_count(cache) * sizeof *v->offloaded);
+	if (v->offloaded[at])
+		return v->offloaded[at];
+	v->offloaded[at] = rows = mb_arena_alloc(&r->arena, (size_t)cache->slots.count * sizeof *rows);
 	for (int i = 0; i < cache->slots.count; i++)    /* the blocks at the ends have nothing to move */
-		if (cache->slots.kind[i] >= MB_MAX_LAYER_KINDS && v->plain[0] && !all)
-			ret[i] = v->plain[0][i];
+		if (cache->slots.kind[i] >= MB_MAX_LAYER_KINDS && v->plain[0] && !t.offload_all)
+			rows[i] = v->plain[0][i];
 		else
-			mb_kind_row_fill(&cache->l->s->c, &v->p, &v->d, v->pieces[i], (struct mb_treatment){ modules, offload, all }, &ret[i]);
+			mb_kind_row_fill(&cache->l->s->c, &v->p, &v->d, v->pieces[i], t, &rows[i]);
+	return rows;
 }
 
 double mb_rows_input_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int slot)
@@ -219,13 +216,21 @@ static double kept_bytes(const struct mb_kind_pieces *p, unsigned modules, unsig
 	return bytes;
 }
 
-void mb_rows_kept(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, unsigned modules, unsigned offload,
-                  double ret[MB_KIND_COUNT])
+const double *mb_rows_kept(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep, int offload)
 {
-	const struct variant *v = variant_of(cache, r, group, f);
+	struct variant *v = variant_of(cache, r, group, f);
+	unsigned moved = cache->l->s->axis[MB_P_OFFLOAD].of[offload].plan.offload_modules;
+	size_t at = moved_index(cache, rep, offload);
+	double *kept;
 
+	if (!v->kept)
+		v->kept = mb_arena_alloc(&r->arena, moved_count(cache) * sizeof *v->kept);
+	if (v->kept[at])
+		return v->kept[at];
+	v->kept[at] = kept = mb_arena_alloc(&r->arena, (size_t)cache->slots.count * sizeof *kept);
 	for (int i = 0; i < cache->slots.count; i++)
-		ret[i] = kept_bytes(v->pieces[i], modules, offload);
+		kept[i] = kept_bytes(v->pieces[i], modules_of(cache, rep), moved);
+	return kept;
 }
 
 /* In the order of mb_floors_micro_batch: by feature, then group. */

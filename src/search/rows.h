@@ -7,17 +7,7 @@
 
 #include "cost/bounds.h"
 #include "search/legal.h"
-
-/* Kinds that the model has, in slots. */
-struct mb_slots {
-	int count;
-	uint8_t kind[MB_KIND_COUNT];
-};
-
-void mb_slots_fill(const struct mb_case *c, struct mb_slots *ret);
-
-/* Layers of a kind in the whole model, MTP included; 1 for the blocks at the ends. */
-int mb_layers_of_kind(const struct mb_case *c, int kind);
+#include "search/splits.h"
 
 struct mb_moved { double kept, moved; };
 struct mb_extreme { int group; struct mb_feature f; bool out; };
@@ -40,7 +30,7 @@ struct mb_rows {
 	long used;                      /* for the cache */
 };
 
-enum { MB_ROWS_CACHED = 160 };
+enum { MB_ROWS_CACHED = 24 };
 
 struct mb_rows_cache {
 	struct mb_legality *l;
@@ -57,12 +47,9 @@ struct mb_rows *mb_rows_of(struct mb_rows_cache *cache, const struct mb_plan *p)
 /* By slot. rep: recompute choice; of full recompute, what layers outside its treatment cost. */
 const struct mb_kind_row *mb_rows_plain(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep);
 const struct mb_kind_row *mb_rows_full(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f);
-/* The same with an offloading choice: ret[slots]; whole layers when all. */
-void mb_rows_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, unsigned modules, unsigned offload,
-                       bool all, struct mb_kind_row *ret);
-/* Bytes of a layer that stay, by slot. */
-void mb_rows_kept(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, unsigned modules, unsigned offload,
-                  double ret[MB_KIND_COUNT]);
+/* The same beside an offloading choice, and the bytes of a layer that stay. */
+const struct mb_kind_row *mb_rows_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep, int offload);
+const double *mb_rows_kept(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep, int offload);
 double mb_rows_input_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int slot);
 
 /*

@@ -8,6 +8,30 @@
 #include "cost/split.h"
 #include "plan/rules_private.h"
 
+void mb_slots_fill(const struct mb_case *c, struct mb_slots *ret)
+{
+	ret->count = 0;
+	for (int k = 0; k < c->model.kind_count; k++)
+		ret->kind[ret->count++] = (uint8_t)k;
+	ret->kind[ret->count++] = MB_KIND_EMBEDDING;
+	if (c->mtp_depth > 0)
+		ret->kind[ret->count++] = MB_KIND_MTP;
+	ret->kind[ret->count++] = MB_KIND_HEAD;
+}
+
+int mb_layers_of_kind(const struct mb_case *c, int kind)
+{
+	int n = kind >= MB_MAX_LAYER_KINDS;
+
+	if (kind == MB_KIND_MTP)
+		return c->mtp_depth;
+	for (int i = 0; kind < MB_MAX_LAYER_KINDS && i < c->model.num_layers; i++)
+		n += c->model.layers[i] == kind;
+	for (int i = 0; kind < MB_MAX_LAYER_KINDS && i < c->model.mtp_layer_count; i++)
+		n += c->model.mtp_layers[i] == kind ? c->mtp_depth : 0;
+	return n;
+}
+
 struct maker {
 	struct mb_space *s;
 	struct mb_splits *splits;
@@ -84,34 +108,100 @@ static bool breaks_rule(const struct maker *m, const struct mb_plan *p)
 }
 
 /* The same layers in every chunk: another spelling of a split that is there. */
-static bool is_known(const struct maker *m, const uint16_t *piece)
+static bool is_known(const struct maker *m, const struct mb_split_row *row)
 {
-	size_t size = (size_t)(m->pp * m->vp) * sizeof *piece;
+	size_t chunks = (size_t)(m->pp * m->vp) * sizeof *row->at, pieces = (size_t)row->piece_count * sizeof *row->pieces;
 
-	for (int i = 0; i < m->count; i++)
-		if (memcmp(m->rows[i].piece, piece, size) == 0)
+	for (int i = 0; i < m->count; i++) {
+		const struct mb_split_row *o = &m->rows[i];
+
+		if (o->piece_count == row->piece_count && memcmp(o->at, row->at, chunks) == 0 && memcmp(o->pieces, row->pieces, pieces) == 0)
 			return true;
+	}
 	return false;
+}
+
+/* Different pieces of the split in m->split. False when there are too many of them in all. */
+static bool fill_pieces(struct maker *m, uint16_t pieces[MB_MAX_CHUNKS], uint16_t at[MB_MAX_CHUNKS], int *ret_count)
+{
+	int count = 0;
+
+	for (int j = 0; j < m->pp * m->vp; j++) {
+		uint16_t piece = intern_piece(m, j);
+		int i = 0;
+
+		if (piece == UINT16_MAX)
+			return false;
+		while (i < count && pieces[i] != piece)
+			i++;
+		if (i == count)
+			pieces[count++] = piece;
+		at[j] = (uint16_t)i;
+	}
+	*ret_count = count;
+	return true;
+}
+
+static bool same_chunks(const struct maker *m, const uint16_t *at, int a, int b)
+{
+	for (int j = 0; j < m->vp; j++)
+		if (at[j * m->pp + a] != at[j * m->pp + b])
+			return false;
+	return true;
+}
+
+static void fill_run(struct maker *m, const struct mb_split_row *row, int rank, struct mb_rank_run *ret)
+{
+	struct mb_share shares[MB_MAX_CHUNKS], *copy;
+	int count = 0;
+
+	for (int j = rank; j < m->pp * m->vp; j += m->pp) {
+		int i = 0;
+
+		while (i < count && shares[i].piece != row->at[j])
+			i++;
+		if (i == count)
+			shares[count++] = (struct mb_share){ row->at[j], 0 };
+		shares[i].count++;
+	}
+	copy = mb_arena_alloc(m->s->arena, (size_t)count * sizeof *copy);
+	memcpy(copy, shares, (size_t)count * sizeof *copy);
+	*ret = (struct mb_rank_run){ (uint16_t)rank, 1, row->at[rank], (uint16_t)count, copy };
+}
+
+static void fill_runs(struct maker *m, struct mb_split_row *row)
+{
+	int count = 0;
+
+	for (int r = 0; r < m->pp; r++)
+		count += r == 0 || !same_chunks(m, row->at, r, r - 1);
+	row->runs = mb_arena_alloc(m->s->arena, (size_t)count * sizeof *row->runs);
+	for (int r = 0; r < m->pp; r++)
+		if (r == 0 || !same_chunks(m, row->at, r, r - 1))
+			fill_run(m, row, r, &row->runs[row->run_count++]);
+		else
+			row->runs[row->run_count - 1].ranks++;
+}
+
+static uint16_t *copied(struct maker *m, const uint16_t *from, int count)
+{
+	uint16_t *copy = mb_arena_alloc(m->s->arena, (size_t)count * sizeof *copy);
+
+	memcpy(copy, from, (size_t)count * sizeof *copy);
+	return copy;
 }
 
 static bool add_row(struct maker *m, const struct mb_plan *p)
 {
-	int chunks = m->pp * m->vp;
-	uint16_t piece[MB_MAX_CHUNKS];
-	struct mb_split_row row = { .plan = *p };
+	uint16_t pieces[MB_MAX_CHUNKS], at[MB_MAX_CHUNKS];
+	struct mb_split_row row = { .plan = *p, .pieces = pieces, .at = at };
 
-	if (m->count == m->capacity || !mb_split_fill(&m->s->c, p, m->split))
+	if (m->count == m->capacity || !mb_split_fill(&m->s->c, p, m->split) || !fill_pieces(m, pieces, at, &row.piece_count)
+	    || is_known(m, &row))
 		return false;
-	for (int j = 0; j < chunks; j++) {
-		piece[j] = intern_piece(m, j);
-		if (piece[j] == UINT16_MAX)
-			return false;
-	}
-	if (is_known(m, piece))
-		return false;
-	row.piece = mb_arena_alloc(m->s->arena, (size_t)(chunks + m->pp) * sizeof *row.piece);
-	memcpy(row.piece, piece, (size_t)chunks * sizeof *piece);
-	row.holding = row.piece + chunks;
+	row.pieces = copied(m, pieces, row.piece_count);
+	row.at = copied(m, at, m->pp * m->vp);
+	row.holding = mb_arena_alloc(m->s->arena, (size_t)m->pp * sizeof *row.holding);
 	for (int r = 0; r < m->pp; r++) {
 		row.holding[r] = intern_holding(m, r);
 		if (row.holding[r] == UINT16_MAX)
@@ -119,6 +209,7 @@ static bool add_row(struct maker *m, const struct mb_plan *p)
 		if (m->splits->holdings[row.holding[r]].layers > row.max_layers)
 			row.max_layers = m->splits->holdings[row.holding[r]].layers;
 	}
+	fill_runs(m, &row);
 	m->rows[m->count++] = row;
 	return true;
 }
@@ -344,6 +435,17 @@ static int pipeline_sizes(const struct mb_space *s, int ret[MB_MAX_SIZES])
 	return mb_space_sizes(s, MB_P_PP, &p, ret);
 }
 
+static void fill_layers(struct mb_space *s, struct mb_splits *ret)
+{
+	double *to;
+
+	mb_slots_fill(&s->c, &ret->slots);
+	to = ret->layers = mb_arena_alloc(s->arena, (size_t)(ret->piece_count * ret->slots.count + 1) * sizeof *ret->layers);
+	for (int i = 0; i < ret->piece_count; i++)
+		for (int k = 0; k < ret->slots.count; k++)
+			*to++ = ret->pieces[i].kinds[ret->slots.kind[k]];
+}
+
 void mb_splits_fill(struct mb_space *s, struct mb_splits *ret)
 {
 	int pps[MB_MAX_SIZES], vps[MB_MAX_SIZES], n = pipeline_sizes(s, pps);
@@ -374,4 +476,5 @@ void mb_splits_fill(struct mb_space *s, struct mb_splits *ret)
 			if (pps[i] > 0 && vps[j] > 0 && (long long)pps[i] * vps[j] <= MB_MAX_CHUNKS && pps[i] <= MB_MAX_STAGES)
 				fill_table(&m, pps[i], vps[j]);
 	}
+	fill_layers(s, ret);
 }

@@ -4,10 +4,18 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* What splits with so many virtual stages have in common. */
+struct stages {
+	const struct mb_split_table *table;
+	const struct mb_legal_class *class;
+	int layers;
+	double points;                  /* legal, under one split */
+};
+
 /* A split of the node's layers, waiting for its turn. */
 struct waiting {
 	double step_s;
-	const struct mb_split_table *table;
+	const struct stages *stages;
 	int row;
 };
 
@@ -28,26 +36,21 @@ static bool overlaps_experts(const struct mb_visit *v, const struct mb_feature *
 
 static void try_features(struct mb_visit *v, const struct mb_legal *y, struct mb_visit_choice *c)
 {
-	const struct mb_legality *l = &v->walk->legality;
 	const struct mb_kind_row *plain;
-	struct mb_treated none = { MB_TREAT_NONE, 0, NULL, NULL };
 	enum mb_bound bound = MB_WORTH;
 
 	c->legal = y;
 	c->limit = mb_node_peak_limit(v->w, y->f.dispatcher);
-	c->live = v->live[overlaps_experts(v, &y->f)];
-	if (mb_visit_recompute(v, l->rep[0])->recompute == MB_RECOMPUTE_NONE) {     /* whatever is recomputed takes longer */
+	c->flights = overlaps_experts(v, &y->f) ? MB_FLIGHTS_OVERLAP : MB_FLIGHTS_PLAIN;
+	if (mb_visit_recompute(v, v->walk->legality.rep[0])->recompute == MB_RECOMPUTE_NONE) {     /* whatever is recomputed takes longer */
 		plain = mb_rows_plain(&v->w->cache, v->w->rows, c->group, y->f, 0);
-		mb_visit_costs(v, plain, &none, &v->costs);
+		mb_visit_rows(v, plain, &v->costs);
 		bound = mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, c->transfer_s, c->hop_s, -1), 0);
 	}
-	if (bound != MB_WORTH) {
+	if (bound != MB_WORTH)
 		mb_visit_count(v, bound, growing_points(v, y->points));
-		return;
-	}
-	for (int i = 0; i < v->walk->s->axis[MB_P_RECOMPUTE].count; i++)
-		if (mb_visit_is_tried(v, i) && (y->recompute[l->rep_of[i] / 64] >> (l->rep_of[i] % 64) & 1))
-			mb_visit_try(v, c, i);
+	else
+		mb_visit_try(v, c);
 }
 
 /* Transfers know sequence parallelism and whether they are overlapped, no features. */
@@ -64,25 +67,23 @@ static void start_group(const struct mb_visit *v, int group, struct mb_visit_cho
 	c->transfer_s = mb_transfer_seconds(&s->c, &p, &d, &c->hop_s);
 }
 
-static void visit_split(struct mb_visit *v)
+static void visit_split(struct mb_visit *v, const struct stages *stages)
 {
 	const struct mb_groups *groups = v->w->rows->groups;
 
-	mb_visit_pieces(v);
 	mb_visit_ranks(v);
 	mb_visit_floors(v);
-	v->live[1] = mb_live_of(v->w, v->table, true);
-	v->live[0] = mb_live_of(v->w, v->table, false);
-	v->least_live = *v->live[0];
+	v->least_flights = MB_FLIGHTS_PLAIN;
 	for (int i = 0; i < v->class->count; i++)
-		v->least_live.overlap |= overlaps_experts(v, &v->class->of[i].f);
+		if (overlaps_experts(v, &v->class->of[i].f))
+			v->least_flights = MB_FLIGHTS_EITHER;
 	v->closely = false;
 	if (mb_visit_judge(v)) {
 		mb_visit_holds(v);
 		v->closely = true;
 	}
 	if (!v->closely || !mb_visit_judge(v)) {
-		mb_visit_count(v, v->worth[0], mb_class_points(&v->walk->legality, v->class, groups, v->layers));
+		mb_visit_count(v, v->worth[0], stages->points);
 		return;
 	}
 	for (int g = 0; g < groups->count; g++) {
@@ -102,26 +103,25 @@ static int by_bound(const void *a, const void *b)
 
 	if (x->step_s < y->step_s || x->step_s > y->step_s)
 		return x->step_s < y->step_s ? -1 : 1;
-	if (x->table != y->table)
-		return x->table < y->table ? -1 : 1;
+	if (x->stages != y->stages)
+		return x->stages < y->stages ? -1 : 1;
 	return x->row - y->row;
 }
 
 static void visit_waiting(struct mb_visit *v, const struct waiting *waiting, int n)
 {
 	for (int i = 0; i < n; i++) {
-		struct mb_plan p = v->w->p;
+		const struct stages *stages = waiting[i].stages;
 		enum mb_bound bound = mb_best_bound(&v->w->goal, waiting[i].step_s, 0);
 
-		v->table = waiting[i].table;
+		v->table = stages->table;
 		v->row = &v->table->rows[waiting[i].row];
-		v->layers = mb_space_recompute_layers(v->walk->s, v->table->pp, v->table->vp);
-		p.vp = v->table->vp;
-		v->class = mb_legality_class(&v->walk->legality, &p);
+		v->layers = stages->layers;
+		v->class = stages->class;
 		if (bound != MB_WORTH)
-			mb_visit_count(v, bound, mb_class_points(&v->walk->legality, v->class, v->w->rows->groups, v->layers));
+			mb_visit_count(v, bound, stages->points);
 		else
-			visit_split(v);
+			visit_split(v, stages);
 	}
 }
 
@@ -157,66 +157,109 @@ static struct mb_visit *visit_of(struct mb_walk *w, struct mb_worker *k)
 	v->walk = w;
 	v->w = k;
 	v->floors = mb_arena_alloc(&k->arena, MB_MAX_STAGES * sizeof *v->floors);
+	v->flights = mb_arena_alloc(&k->arena, MB_FLIGHT_KINDS * sizeof *v->flights);
 	v->alive = mb_arena_alloc(&k->arena, 4 * choices);
 	v->alive_offloaded = v->alive + choices;
 	v->worth = v->alive + 2 * choices;
 	v->worth_offloaded = v->alive + 3 * choices;
+	v->too_slow = mb_arena_alloc(&k->arena, choices * sizeof *v->too_slow);
 	v->may_fit = mb_arena_alloc(&k->arena, choices * sizeof *v->may_fit);
+	v->open = mb_arena_alloc(&k->arena, choices * sizeof *v->open);
+	v->least = mb_arena_alloc(&k->arena, (size_t)(w->splits.piece_count + 1) * sizeof *v->least);
 	return v;
 }
 
-/* Splits under the node with the bounds of their steps. */
-static struct waiting *collect(struct mb_visit *v, const struct mb_sizes *n, int *ret_count)
+/* Tables under the node that no rule about virtual stages and splits excludes. */
+static int legal_stages(struct mb_visit *v, struct stages ret[MB_MAX_SIZES], int *ret_splits)
 {
-	static const struct mb_hold nothing = { .least_finish_s = 0 };
 	struct mb_walk *w = v->walk;
-	int vps[MB_MAX_SIZES], vp_count = mb_space_sizes(w->s, MB_P_VP, &v->w->p, vps), room = 0;
-	struct mb_treated none = { MB_TREAT_NONE, 0, NULL, NULL };
-	struct mb_kind_row least[MB_KIND_COUNT];
-	struct waiting *waiting;
+	int vps[MB_MAX_SIZES], n = mb_space_sizes(w->s, MB_P_VP, &v->w->p, vps), count = 0;
 
-	*ret_count = 0;
-	fill_least_alive(v, least);
-	for (int r = 0; r < v->w->p.pp; r++)
-		v->hold[r] = &nothing;
-	for (int i = 0; i < vp_count; i++) {
-		const struct mb_split_table *t = mb_splits_of(&w->splits, v->w->p.pp, vps[i]);
-
-		room += t ? t->count : 0;
-	}
-	waiting = malloc((size_t)(room + 1) * sizeof *waiting);
-	for (int i = 0; i < vp_count && waiting; i++) {
-		const struct mb_split_table *t = mb_splits_of(&w->splits, v->w->p.pp, vps[i]);
+	*ret_splits = 0;
+	for (int i = 0; i < n; i++) {
+		struct stages s = { .table = mb_splits_of(&w->splits, v->w->p.pp, vps[i]) };
 		struct mb_plan p = v->w->p;
 
 		mb_space_set_vp(w->s, vps[i], &p);
-		if (!t || !t->legal || mb_legality_broken(&w->legality, &p, MB_P_VP) >= 0)
+		if (!s.table || !s.table->legal || mb_legality_broken(&w->legality, &p, MB_P_VP) >= 0)
 			continue;
-		for (int row = 0; row < t->count && (row < 2 || !w->dive); row++) {
-			if (!mb_walk_is_near(w, n, vps[i], &t->rows[row].plan))
+		s.class = mb_legality_class(&w->legality, &p);
+		s.layers = mb_space_recompute_layers(w->s, p.pp, p.vp);
+		s.points = mb_class_points(&w->legality, s.class, v->w->rows->groups, s.layers);
+		*ret_splits += s.table->count;
+		ret[count++] = s;
+	}
+	return count;
+}
+
+/* Bound of the step under the split by the least times of its pieces, each worked out once for all splits. */
+static double least_step(struct mb_visit *v, const struct mb_kind_row *least)
+{
+	const struct mb_splits *s = v->w->splits;
+
+	for (int i = 0; i < v->row->piece_count; i++) {
+		struct mb_piece_time *t = &v->least[v->row->pieces[i]];
+
+		if (t->step_s < 0) {
+			const double *layers = mb_piece_layers(s, v->row->pieces[i]);
+
+			*t = (struct mb_piece_time){ 0, 0 };
+			for (int k = 0; k < s->slots.count; k++) {
+				t->step_s += layers[k] > 0 ? layers[k] * least[k].gpu_s : 0;
+				t->forward_s += layers[k] > 0 ? layers[k] * least[k].forward_s : 0;
+			}
+		}
+		v->costs.step_s[i] = t->step_s;
+		v->costs.forward_s[i] = t->forward_s;
+	}
+	return mb_visit_step(v, &v->costs, 0, 0, -1);
+}
+
+/* Splits under the node with the bounds of their steps; those too slow are counted at once. */
+static int collect(struct mb_visit *v, const struct mb_sizes *n, const struct stages *stages, int count, struct waiting *ret)
+{
+	static const struct mb_hold nothing = { .least_finish_s = 0 };
+	struct mb_kind_row least[MB_KIND_COUNT];
+	int waiting = 0;
+
+	fill_least_alive(v, least);
+	for (int r = 0; r < v->w->p.pp; r++)
+		v->hold[r] = &nothing;
+	for (int i = 0; i < v->walk->splits.piece_count; i++)
+		v->least[i].step_s = -1;
+	for (int i = 0; i < count; i++) {
+		v->table = stages[i].table;
+		for (int row = 0; row < v->table->count && (row < 2 || !v->walk->dive); row++) {
+			enum mb_bound bound;
+
+			if (!mb_walk_is_near(v->walk, n, v->table->vp, &v->table->rows[row].plan))
 				continue;
-			v->table = t;
-			v->row = &t->rows[row];
-			mb_visit_pieces(v);
-			mb_visit_costs(v, least, &none, &v->costs);
-			waiting[(*ret_count)++] = (struct waiting){ mb_visit_step(v, &v->costs, 0, 0, -1), t, row };
+			v->row = &v->table->rows[row];
+			ret[waiting] = (struct waiting){ least_step(v, least), &stages[i], row };
+			bound = mb_best_bound(&v->w->goal, ret[waiting].step_s, 0);
+			if (bound == MB_WORTH)
+				waiting++;
+			else
+				mb_visit_count(v, bound, stages[i].points);
 		}
 	}
-	if (waiting)
-		qsort(waiting, (size_t)*ret_count, sizeof *waiting, by_bound);
+	qsort(ret, (size_t)waiting, sizeof *ret, by_bound);
 	return waiting;
 }
 
 bool mb_visit_node(struct mb_walk *w, struct mb_worker *k, const struct mb_sizes *n)
 {
 	struct mb_visit *v = visit_of(w, k);
+	struct stages stages[MB_MAX_SIZES];
 	struct waiting *waiting;
-	int count_waiting;
+	int splits, count;
 
 	if (!mb_visit_judge_node(v, n))
 		return false;
-	waiting = collect(v, n, &count_waiting);
-	visit_waiting(v, waiting, count_waiting);
+	count = legal_stages(v, stages, &splits);
+	waiting = malloc((size_t)(splits + 1) * sizeof *waiting);
+	if (waiting)
+		visit_waiting(v, waiting, collect(v, n, stages, count, waiting));
 	free(waiting);
 	return true;
 }

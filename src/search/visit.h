@@ -4,10 +4,28 @@
 
 #include "search/walk.h"
 
-/* Chunks of one choice: time and bytes of each different one. */
+/* Time and bytes of each piece of the split under one choice. */
 struct mb_chunk_costs {
 	double step_s[MB_MAX_CHUNKS], forward_s[MB_MAX_CHUNKS], saved_bytes[MB_MAX_CHUNKS];
 };
+
+/* Chunks in flight on a rank at once, as counts of its run's shares, with bytes of something else beside them. */
+struct mb_flight {
+	uint16_t tight;
+	bool less_one;                  /* the largest of the chunks is not there */
+	double bytes;
+	const double *counts;           /* [shares of the run] */
+};
+
+/* Sets of which one is the largest, for every tight rank. */
+struct mb_flights {
+	bool known;
+	int count, used;
+	struct mb_flight of[(MB_LIVE_SETS + 2) * (MB_MAX_STAGES + 1)];
+	double counts[(MB_LIVE_SETS + 2) * 2 * MB_MAX_CHUNKS];
+};
+
+enum mb_flight_kind { MB_FLIGHTS_PLAIN, MB_FLIGHTS_OVERLAP, MB_FLIGHTS_EITHER, MB_FLIGHT_KINDS };
 
 enum mb_treated_layers { MB_TREAT_NONE, MB_TREAT_ALL, MB_TREAT_FIRST };
 
@@ -25,21 +43,26 @@ struct mb_visit {
 	const struct mb_split_table *table;
 	const struct mb_split_row *row;
 	const struct mb_legal_class *class;
-	int chunks, piece_count, layers;
-	uint16_t pieces[MB_MAX_CHUNKS], at[MB_MAX_CHUNKS];      /* different ones, and which each chunk is */
-	const struct mb_hold *hold[MB_MAX_STAGES];
-	struct mb_hold *floors;         /* [stages] */
-	bool repeats[MB_MAX_STAGES];    /* a rank with the chunks of the one before it */
+	int layers;                     /* most of full recompute */
+	const struct mb_hold *hold[MB_MAX_STAGES];      /* by run */
+	struct mb_hold *floors;         /* [runs] */
 	int tight_count;
-	uint16_t tight[MB_MAX_STAGES];  /* ranks that no earlier one exceeds in memory */
-	double loss_bytes, flight_bytes[MB_MAX_STAGES]; /* flight: by tight rank, of the costs looked at */
+	struct mb_tight { uint16_t run, rank; } tight[MB_MAX_STAGES + 1];       /* no earlier rank exceeds it in memory */
+	double loss_bytes, flight_bytes[MB_MAX_STAGES + 1];     /* flight: by tight rank, of the costs looked at */
+	struct mb_flights *flights;     /* [MB_FLIGHT_KINDS], filled when asked for */
+	enum mb_flight_kind least_flights;      /* no feature keeps less in flight */
 	bool closely;                   /* ranks' states are known in full */
 	uint8_t *alive, *alive_offloaded;               /* by recompute choice, anywhere under the node: enum mb_bound */
+	bool *too_slow;                 /* by time alone */
 	uint8_t *worth, *worth_offloaded;               /* under the split */
-	const struct mb_live *live[2];                  /* without and with EP overlap */
-	struct mb_live least_live;      /* no feature keeps less in flight */
 	uint64_t (*may_fit)[MB_OFF_WORDS];              /* by recompute choice: offloading choices that memory leaves */
+	int open_count;
+	uint16_t *open;                 /* recompute choices worth a look under the split */
+	/* The others by why: choices that do not grow by representative, and how many of those that do. */
+	uint64_t dead[2][MB_MAX_REPS / 64];
+	double dead_grown[2][MB_GROWTHS];
 	struct mb_chunk_costs costs;
+	struct mb_piece_time { double step_s, forward_s; } *least;      /* by interned piece: of no choice alive under the node less */
 };
 
 enum { MB_MAX_FITTING = 64 };
@@ -49,7 +72,7 @@ struct mb_visit_choice {
 	const struct mb_legal *legal;
 	int group, rep, recompute;
 	double transfer_s, hop_s, limit;
-	const struct mb_live *live;
+	enum mb_flight_kind flights;
 	/* By optimizer: offloading choices that fit. */
 	uint8_t fit_count[MB_MAX_OPTIMIZERS];
 	uint16_t fit[MB_MAX_OPTIMIZERS][MB_MAX_FITTING];
@@ -91,22 +114,25 @@ static inline enum mb_bound mb_visit_bound(const struct mb_visit *v, double step
 	return mb_best_bound(&v->w->goal, step_s, peak);
 }
 
-/* chunk_costs.c: chunks of the split under a choice, and bounds from them. Optimizer -1: the least of all choices. */
-void mb_visit_pieces(struct mb_visit *v);
+/* chunk_costs.c: pieces of the split under a choice, and bounds from them. Optimizer -1: the least of all choices. */
 void mb_visit_ranks(struct mb_visit *v);
 void mb_visit_floors(struct mb_visit *v);       /* states in proportion to parameters */
 void mb_visit_holds(struct mb_visit *v);        /* states in full */
-void mb_visit_costs(struct mb_visit *v, const struct mb_kind_row *plain, const struct mb_treated *t, struct mb_chunk_costs *ret);
+void mb_visit_rows(const struct mb_visit *v, const struct mb_kind_row *rows, struct mb_chunk_costs *ret);
+void mb_visit_saved(const struct mb_visit *v, const double *layer_bytes, struct mb_chunk_costs *ret);   /* layer_bytes: by slot */
+void mb_visit_costs(const struct mb_visit *v, const struct mb_kind_row *plain, const struct mb_treated *t, struct mb_chunk_costs *ret);
 double mb_visit_step(const struct mb_visit *v, const struct mb_chunk_costs *costs, double transfer_s, double hop_s, int optimizer);
-void mb_visit_flight(struct mb_visit *v, const struct mb_chunk_costs *costs, const struct mb_live *live);
 double mb_visit_peak(const struct mb_visit *v, int optimizer);  /* after mb_visit_flight */
+
+/* flights.c: fills flight_bytes. */
+void mb_visit_flight(struct mb_visit *v, const struct mb_chunk_costs *costs, enum mb_flight_kind kind);
 
 /* judge.c: recompute choices under any group and features. False: none is worth a look. */
 bool mb_visit_judge_node(struct mb_visit *v, const struct mb_sizes *n);
 bool mb_visit_judge(struct mb_visit *v);
 void mb_visit_least_rows(struct mb_visit *v, int choice, struct mb_kind_row *ret);
 
-/* choice.c: every offloading and optimizer choice beside a recompute choice. */
-void mb_visit_try(struct mb_visit *v, struct mb_visit_choice *c, int choice);
+/* choice.c: every recompute, offloading and optimizer choice beside a group and features. */
+void mb_visit_try(struct mb_visit *v, struct mb_visit_choice *c);
 
 #endif

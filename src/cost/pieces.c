@@ -1,0 +1,168 @@
+/* A layer's time as a function of what is recomputed and offloaded: the same sums as in kind.c, kept apart by modules. */
+#include "cost/bounds.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "cost/roofline.h"
+
+static struct mb_replay_piece *replay_piece(struct mb_kind_pieces *k, unsigned modules)
+{
+	int i = 0;
+
+	while (i < k->replay_count && k->replay[i].modules != modules)
+		i++;
+	if (i == k->replay_count) {
+		assert(k->replay_count < MB_KIND_REPLAYS);
+		memset(&k->replay[i], 0, sizeof k->replay[i]);
+		k->replay[i].modules = modules;
+		k->replay_count++;
+	}
+	return &k->replay[i];
+}
+
+static void keep_piece(struct mb_kind_pieces *k, const struct mb_saved *s)
+{
+	int i = 0;
+
+	while (i < k->saved_count && (k->saved[i].removed_by != s->removed_by || k->saved[i].offload != s->offload))
+		i++;
+	if (i == k->saved_count) {
+		assert(k->saved_count < MB_KIND_TENSORS);
+		k->saved[k->saved_count++] = (struct mb_saved){ 0, s->removed_by, s->offload };
+	}
+	k->saved[i].bytes += s->bytes;
+	k->full_saved_bytes += s->bytes;
+}
+
+static void add_directions(const struct mb_sums *from, int dir, struct mb_brief *to)
+{
+	const double *s = from->s[dir];
+
+	for (int i = 0; i < MB_TIME_COUNT; i++)
+		to->all_s[dir] += s[i];
+	for (int i = MB_TIME_gemm; i <= MB_TIME_quantise; i++)
+		to->compute_s[dir] += s[i];
+	to->product_s[dir] += s[MB_TIME_gemm] + s[MB_TIME_expert_gemm];
+	to->attention_s += s[MB_TIME_attention];
+	to->expert_comm_s[dir] += from->expert_comm_s[dir];
+}
+
+static void brief_of(const struct mb_sums *from, struct mb_brief *ret)
+{
+	*ret = (struct mb_brief){ .shared_s = from->shared_s };
+	add_directions(from, MB_FORWARD, ret);
+	add_directions(from, MB_BACKWARD, ret);
+}
+
+void mb_brief_add(struct mb_brief *to, const struct mb_brief *from)
+{
+	for (int dir = 0; dir < MB_DIRECTIONS; dir++) {
+		to->all_s[dir] += from->all_s[dir];
+		to->product_s[dir] += from->product_s[dir];
+		to->compute_s[dir] += from->compute_s[dir];
+		to->expert_comm_s[dir] += from->expert_comm_s[dir];
+	}
+	to->attention_s += from->attention_s;
+	to->shared_s += from->shared_s;
+}
+
+static void replay_of(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int i, double forward_s,
+                      struct mb_kind_cost *scratch, struct mb_kind_pieces *ret)
+{
+	const struct mb_op *op = &scratch->ops[i];
+	struct mb_replay_piece *piece = replay_piece(ret, op->replayed_by);
+	struct mb_sums sum;
+	struct mb_brief brief;
+
+	memset(&sum, 0, sizeof sum);
+	mb_add_again(c, p, d, i, forward_s, &sum, scratch);
+	brief_of(&sum, &brief);
+	mb_brief_add(&piece->add, &brief);
+	piece->host_s += op->replay_host_ops * c->params.host_op_s + op->replay_host_s;
+}
+
+void mb_kind_pieces_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int kind,
+                         struct mb_kind_cost *scratch, struct mb_kind_pieces *ret)
+{
+	struct mb_sums once;
+
+	memset(&once, 0, sizeof once);
+	memset(ret, 0, offsetof(struct mb_kind_pieces, replay));
+	ret->saved_count = 0;
+	ret->full_saved_bytes = ret->forward_transient_bytes = ret->backward_transient_bytes = 0;
+	memset(scratch->traffic, 0, sizeof scratch->traffic);
+	scratch->op_count = mb_ops_build(c, p, d, kind, scratch->ops);
+	for (int i = 0; i < scratch->op_count; i++) {
+		const struct mb_op *op = &scratch->ops[i];
+		double forward_s = mb_add_once(c, p, d, i, &once, scratch);
+
+		ret->host_s += op->host_ops * c->params.host_op_s + op->host_s;
+		ret->sync_s += op->sync_s;
+		if (op->replayed_by)
+			replay_of(c, p, d, i, forward_s, scratch, ret);
+		for (int j = 0; j < op->saved_count; j++)
+			keep_piece(ret, &op->saved[j]);
+		ret->forward_transient_bytes = fmax(ret->forward_transient_bytes, op->forward_transient_bytes);
+		ret->backward_transient_bytes = fmax(ret->backward_transient_bytes, op->replay_transient_bytes);
+	}
+	brief_of(&once, &ret->once);
+	ret->input_bytes = scratch->op_count > 0 && scratch->ops[0].saved_count > 0 ? scratch->ops[0].saved[0].bytes : 0;
+}
+
+/* A direction with its share of expert communication, and of copies to the host what its own work does not cover. */
+static double direction_seconds(const struct mb_case *c, const struct mb_brief *sum, int dir, double hidden, double offloaded_bytes)
+{
+	double s = sum->all_s[dir] + sum->expert_comm_s[dir] * (1 - hidden), copy;
+
+	if (offloaded_bytes <= 0)
+		return s;
+	copy = offloaded_bytes / (c->hardware.host_bytes_per_s * c->params.host_link_frac);
+	return s + (copy > s ? copy - s : 0) + offloaded_bytes / mb_stream_rate(c);
+}
+
+void mb_brief_row(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_brief *sum, double host_s,
+                  double sync_s, double offloaded_bytes, struct mb_kind_row *ret)
+{
+	double products = sum->product_s[MB_FORWARD] + sum->product_s[MB_BACKWARD], forward, backward, faster;
+	double hidden = mb_hidden_share(c, p, d, sum->expert_comm_s[MB_FORWARD] + sum->expert_comm_s[MB_BACKWARD], sum->compute_s[MB_FORWARD],
+	                                sum->compute_s[MB_BACKWARD], sum->shared_s);
+
+	forward = direction_seconds(c, sum, MB_FORWARD, hidden, offloaded_bytes);
+	backward = direction_seconds(c, sum, MB_BACKWARD, hidden, offloaded_bytes);
+	faster = 1 - 1 / mb_clock_boost(&c->params, products + sum->attention_s, forward + backward);
+	ret->host_s = host_s * mb_host_factor(c, p);
+	ret->sync_s = sync_s * c->params.host_factor * (1 - hidden);
+	ret->forward_s = forward - sum->product_s[MB_FORWARD] * faster;
+	ret->gpu_s = ret->forward_s + backward - sum->product_s[MB_BACKWARD] * faster;
+}
+
+void mb_kind_row_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_kind_pieces *pieces,
+                      struct mb_treatment t, struct mb_kind_row *ret)
+{
+	struct mb_brief sum = pieces->once;
+	double host = pieces->host_s, offloaded = 0;
+
+	*ret = (struct mb_kind_row){ 0 };
+	for (int i = 0; i < pieces->replay_count; i++) {
+		if (!(pieces->replay[i].modules & t.modules))
+			continue;
+		mb_brief_add(&sum, &pieces->replay[i].add);
+		host += pieces->replay[i].host_s;
+	}
+	for (int i = 0; i < pieces->saved_count; i++) {
+		const struct mb_saved *s = &pieces->saved[i];
+
+		if (s->removed_by & t.modules)
+			ret->replay_transient_bytes += s->bytes;
+		else if (!t.offload_all && !(s->offload & t.offload))
+			ret->saved_bytes += s->bytes;
+		else
+			offloaded += s->bytes;
+	}
+	ret->offloaded_bytes = rint(mb_moved_frac(p, t) * offloaded);
+	ret->saved_bytes += offloaded - ret->offloaded_bytes;
+	mb_brief_row(c, p, d, &sum, host, pieces->sync_s, ret->offloaded_bytes, ret);
+}
