@@ -34,12 +34,14 @@ bool mb_worker_init(struct mb_worker *w, struct mb_legality *l, const struct mb_
 	memset(w, 0, sizeof *w);
 	w->l = l;
 	w->splits = splits;
-	w->cache.l = l;
-	mb_slots_fill(&l->s->c, &w->cache.slots);
+	mb_rows_cache_init(&w->cache, l);
 	w->cache.scratch = mb_arena_alloc(&w->arena, sizeof *w->cache.scratch);
 	w->holds = mb_arena_alloc(&w->arena, (size_t)(splits->holding_count + 1) * sizeof *w->holds);
 	w->live = mb_arena_alloc(&w->arena, MB_MAX_LIVE * sizeof *w->live);
 	fill_alike(w);
+	for (int i = 0; i < l->s->c.model.num_layers; i++)
+		for (int k = 0; k < w->cache.slots.count; k++)
+			w->decoder_layers[k] += w->cache.slots.kind[k] == l->s->c.model.layers[i];
 	mb_floors_init(&w->floors, l, &w->cache.slots);
 	w->e = mb_evaluation_new();
 	w->states = mb_evaluation_new();
@@ -349,25 +351,12 @@ double mb_node_micro_batches(const struct mb_worker *w, const struct mb_sizes *n
 
 double mb_node_step_floor(const struct mb_worker *w, const struct mb_sizes *n, const double *layer_s)
 {
-	const struct mb_case *c = &w->l->s->c;
 	double sum = 0;
 
-	for (int i = 0; i < w->cache.slots.count; i++) {
-		int layers = mb_layers_of_kind(c, w->cache.slots.kind[i]);
-
-		if (layers > 0)
-			sum += layers * layer_s[i];
-	}
+	for (int i = 0; i < w->cache.slots.count; i++)
+		if (w->cache.layers[i] > 0)
+			sum += w->cache.layers[i] * layer_s[i];
 	return mb_node_micro_batches(w, n) * sum / n->pp;
-}
-
-static int layers_of(const struct mb_case *c, int kind)
-{
-	int n = 0;
-
-	for (int i = 0; i < c->model.num_layers; i++)
-		n += c->model.layers[i] == kind;
-	return n;
 }
 
 double mb_node_flight_floor(const struct mb_worker *w, const double *kept, double layer_s)
@@ -378,7 +367,7 @@ double mb_node_flight_floor(const struct mb_worker *w, const double *kept, doubl
 	int each = most < c->model.num_layers ? (int)most : c->model.num_layers;
 
 	for (int i = 0; i < w->cache.slots.count; i++) {
-		int kind = w->cache.slots.kind[i], n = kind < MB_MAX_LAYER_KINDS ? layers_of(c, kind) : 0, at = count;
+		int kind = w->cache.slots.kind[i], n = kind < MB_MAX_LAYER_KINDS ? w->decoder_layers[i] : 0, at = count;
 
 		if (n == 0)
 			continue;
@@ -407,13 +396,6 @@ double mb_node_flight_floor(const struct mb_worker *w, const double *kept, doubl
 		i += left[i] == 0;
 	}
 	return sum / w->p.pp;
-}
-
-double mb_node_copy_s(const struct mb_worker *w)
-{
-	const struct mb_case *c = &w->l->s->c;
-
-	return 2 / (c->hardware.host_bytes_per_s * c->params.host_link_frac) / (1 + c->params.power_boost_frac);
 }
 
 /* ---- chunks in flight ---- */
@@ -463,7 +445,6 @@ const struct mb_live *mb_live_of(struct mb_worker *w, const struct mb_split_tabl
 	live = &w->live[at];
 	*live = (struct mb_live){ .table = t, .micro_batches = m, .overlap = overlap };
 	live->set_count = mb_arena_alloc(&w->arena, (size_t)t->pp * sizeof(int));
-	live->most = mb_arena_alloc(&w->arena, (size_t)t->pp * sizeof(int));
 	live->warm = mb_arena_alloc(&w->arena, (size_t)(t->pp * t->vp) * sizeof(int32_t));
 	live->sets = mb_arena_alloc(&w->arena, (size_t)t->pp * (MB_LIVE_SETS + 1) * (size_t)t->vp * sizeof(int32_t));
 	for (int r = 0; r < t->pp; r++) {
@@ -471,12 +452,6 @@ const struct mb_live *mb_live_of(struct mb_worker *w, const struct mb_split_tabl
 
 		fill_warm(order, r, live->warm + (size_t)(r * t->vp));
 		live->set_count[r] = n < MB_LIVE_SETS ? n : MB_LIVE_SETS;
-		live->most[r] = (int)mb_live_count(&order, r) + 1;
-		for (int i = 0; i < live->set_count[r] * t->vp && n <= MB_LIVE_SETS; i++) {
-			int32_t chunks = live->sets[(size_t)r * (MB_LIVE_SETS + 1) * (size_t)t->vp + (size_t)i];
-
-			live->most[r] = i == 0 || chunks > live->most[r] ? chunks : live->most[r];
-		}
 	}
 	return live;
 }

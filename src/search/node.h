@@ -31,7 +31,6 @@ struct mb_live {
 	long long micro_batches;
 	bool overlap;
 	int *set_count;
-	int *most;                      /* of one chunk in flight */
 	int32_t *warm;                  /* [ranks][vp]: after the warm-up of EP overlap, which is in flight without it too */
 	int32_t *sets;
 };
@@ -52,6 +51,7 @@ struct mb_worker {
 	struct mb_legality *l;
 	const struct mb_splits *splits;
 	struct mb_rows_cache cache;
+	int decoder_layers[MB_KIND_COUNT];              /* of the model, by slot */
 	struct mb_floors floors;
 	struct mb_evaluation *e;        /* of complete plans */
 	struct mb_evaluation *states;   /* for states of single ranks */
@@ -109,9 +109,6 @@ void mb_node_hold_floor(const struct mb_worker *w, const struct mb_holding *h, s
  * layer_s. [the largest layers on the last ranks, which have fewest micro-batches in flight]
  */
 double mb_node_flight_floor(const struct mb_worker *w, const double *kept, double layer_s);
-
-/* Seconds to move a byte to the host and back. */
-double mb_node_copy_s(const struct mb_worker *w);
 
 const struct mb_live *mb_live_of(struct mb_worker *w, const struct mb_split_table *t, bool overlap);
 

@@ -10,6 +10,7 @@ struct variant {
 	const struct mb_kind_pieces **pieces;           /* [slots]; shared where variants do not differ in them */
 	const struct mb_kind_row **plain;               /* [rep]: [slots] */
 	const struct mb_kind_row *full;
+	double *model_s;                /* [rep]; 0: not known yet */
 	const struct mb_kind_row **offloaded;           /* [rep][offloading choice]: [slots] */
 	const double **kept;
 };
@@ -47,6 +48,16 @@ static bool same_sizes(const struct mb_plan *a, const struct mb_plan *b)
 
 static void fill_extremes(struct mb_rows_cache *cache, struct mb_rows *r);
 
+void mb_rows_cache_init(struct mb_rows_cache *cache, struct mb_legality *l)
+{
+	cache->l = l;
+	mb_slots_fill(&l->s->c, &cache->slots);
+	for (int i = 0; i < cache->slots.count; i++)
+		cache->layers[i] = mb_layers_of_kind(&l->s->c, cache->slots.kind[i]);
+}
+
+static size_t moved_count(const struct mb_rows_cache *cache);
+
 struct mb_rows *mb_rows_of(struct mb_rows_cache *cache, const struct mb_plan *p)
 {
 	const struct mb_space *s = cache->l->s;
@@ -71,7 +82,7 @@ struct mb_rows *mb_rows_of(struct mb_rows_cache *cache, const struct mb_plan *p)
 	oldest->least = mb_arena_alloc(&oldest->arena, MB_MAX_REPS * sizeof *oldest->least);
 	oldest->built = mb_arena_alloc(&oldest->arena, (variants + 1) * sizeof *oldest->built);
 	fill_extremes(cache, oldest);
-	oldest->least_moved = mb_arena_alloc(&oldest->arena, MB_MAX_REPS * sizeof *oldest->least_moved);
+	oldest->least_offloaded = mb_arena_alloc(&oldest->arena, moved_count(cache) * sizeof *oldest->least_offloaded);
 	return oldest;
 }
 
@@ -103,6 +114,7 @@ static struct variant *variant_of(struct mb_rows_cache *cache, struct mb_rows *r
 		return v;
 	v = *at = mb_arena_alloc(&r->arena, sizeof *v);
 	v->plain = mb_arena_alloc(&r->arena, (size_t)cache->l->rep_count * sizeof *v->plain);
+	v->model_s = mb_arena_alloc(&r->arena, (size_t)cache->l->rep_count * sizeof *v->model_s);
 	v->p = r->p;
 	mb_set_group(s, &r->groups->of[group], &v->p);
 	mb_set_feature(s, &f, &v->p);
@@ -156,6 +168,23 @@ const struct mb_kind_row *mb_rows_plain(struct mb_rows_cache *cache, struct mb_r
 	if (!v->plain[rep])
 		v->plain[rep] = treat(cache, r, v, (struct mb_treatment){ modules_of(cache, rep), 0, false });
 	return v->plain[rep];
+}
+
+double mb_rows_model_s(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep)
+{
+	struct variant *v = variant_of(cache, r, group, f);
+	const struct mb_kind_row *rows;
+	double gpu = 0, host = 0, sync = 0;
+
+	if (v->model_s[rep] > 0)
+		return v->model_s[rep];
+	rows = mb_rows_plain(cache, r, group, f, rep);
+	for (int i = 0; i < cache->slots.count; i++) {
+		gpu += cache->layers[i] * rows[i].gpu_s;
+		host += cache->layers[i] * rows[i].host_s;
+		sync += cache->layers[i] * rows[i].sync_s;
+	}
+	return v->model_s[rep] = mb_meet(&cache->l->s->c.params, gpu, host, sync);
 }
 
 const struct mb_kind_row *mb_rows_full(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f)
@@ -245,15 +274,19 @@ static void fill_extremes(struct mb_rows_cache *cache, struct mb_rows *r)
 			r->extremes[r->extreme_count++] = (struct mb_extreme){ g, features[i], false };
 }
 
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
 static void lower(const struct mb_rows_cache *cache, const struct mb_kind_row *from, struct mb_kind_row *to)
 {
 	for (int i = 0; i < cache->slots.count; i++) {
-		to[i].gpu_s = fmin(to[i].gpu_s, from[i].gpu_s);
-		to[i].forward_s = fmin(to[i].forward_s, from[i].forward_s);
-		to[i].host_s = cache->graphs_help ? fmin(to[i].host_s, from[i].host_s) : 0;
-		to[i].sync_s = cache->graphs_help ? fmin(to[i].sync_s, from[i].sync_s) : 0;
-		to[i].saved_bytes = fmin(to[i].saved_bytes, from[i].saved_bytes);
-		to[i].offloaded_bytes = fmin(to[i].offloaded_bytes, from[i].offloaded_bytes);
+		to[i].gpu_s = smaller(to[i].gpu_s, from[i].gpu_s);
+		to[i].forward_s = smaller(to[i].forward_s, from[i].forward_s);
+		to[i].host_s = cache->graphs_help ? smaller(to[i].host_s, from[i].host_s) : 0;
+		to[i].sync_s = cache->graphs_help ? smaller(to[i].sync_s, from[i].sync_s) : 0;
+		to[i].saved_bytes = smaller(to[i].saved_bytes, from[i].saved_bytes);
 	}
 }
 
@@ -262,66 +295,36 @@ static struct mb_kind_row *start_least(struct mb_rows_cache *cache, struct mb_ro
 	struct mb_kind_row *least = mb_arena_alloc(&r->arena, (size_t)cache->slots.count * sizeof *least);
 
 	for (int i = 0; i < cache->slots.count; i++)
-		least[i] = (struct mb_kind_row){ .gpu_s = INFINITY, .forward_s = INFINITY, .saved_bytes = INFINITY,
-			.offloaded_bytes = INFINITY, .host_s = INFINITY, .sync_s = INFINITY };
+		least[i] = (struct mb_kind_row){ .gpu_s = INFINITY, .forward_s = INFINITY, .saved_bytes = INFINITY, .host_s = INFINITY,
+			.sync_s = INFINITY };
 	return least;
 }
 
 const struct mb_kind_row *mb_rows_least(struct mb_rows_cache *cache, struct mb_rows *r, int rep)
 {
-	struct mb_kind_row *least, rows[MB_KIND_COUNT];
+	struct mb_kind_row *least;
 
 	if (r->least[rep])
 		return r->least[rep];
 	least = start_least(cache, r);
-	for (int e = 0; e < r->extreme_count; e++) {
-		int group = r->extremes[e].group;
-		struct mb_feature f = r->extremes[e].f;
-
-		if (r->extremes[e].out)
-			continue;
-
-		const struct mb_kind_row *plain = mb_rows_plain(cache, r, group, f, rep);
-
-		for (int i = 0; i < cache->slots.count; i++) {
-			rows[i] = plain[i];
-			rows[i].offloaded_bytes = kept_bytes(variant_of(cache, r, group, f)->pieces[i], modules_of(cache, rep), ~0u);
-		}
-		lower(cache, rows, least);
-	}
+	for (int e = 0; e < r->extreme_count; e++)
+		if (!r->extremes[e].out)
+			lower(cache, mb_rows_plain(cache, r, r->extremes[e].group, r->extremes[e].f, rep), least);
 	return r->least[rep] = least;
 }
 
-const struct mb_moved *mb_rows_least_moved(struct mb_rows_cache *cache, struct mb_rows *r, int rep)
+const struct mb_kind_row *mb_rows_least_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int rep, int offload)
 {
-	const struct mb_choices *a = &cache->l->s->axis[MB_P_OFFLOAD];
-	int slots = cache->slots.count;
-	const struct mb_kind_pieces **last = NULL;
-	struct mb_moved *least;
+	size_t at = moved_index(cache, rep, offload);
+	struct mb_kind_row *least;
 
-	if (r->least_moved[rep])
-		return r->least_moved[rep];
-	least = mb_arena_alloc(&r->arena, (size_t)(a->count * slots) * sizeof *least);
-	for (int i = 0; i < a->count * slots; i++)
-		least[i] = (struct mb_moved){ INFINITY, INFINITY };
-	for (int e = 0; e < r->extreme_count; e++) {
-		const struct variant *v = variant_of(cache, r, r->extremes[e].group, r->extremes[e].f);
-		unsigned modules = modules_of(cache, rep);
-
-		if (r->extremes[e].out || v->pieces == last)
-			continue;
-		last = v->pieces;
-		for (int i = 0; i < a->count * slots; i++) {
-			const struct mb_plan *o = &a->of[i / slots].plan;
-			const struct mb_kind_pieces *p = v->pieces[i % slots];
-			unsigned moved = o->fine_grained_activation_offloading ? o->offload_modules : 0;
-			double kept = kept_bytes(p, modules, moved);
-
-			least[i].kept = o->cpu_offloading ? 0 : fmin(least[i].kept, kept);
-			least[i].moved = o->cpu_offloading ? 0 : fmin(least[i].moved, kept_bytes(p, modules, 0) - kept);
-		}
-	}
-	return r->least_moved[rep] = least;
+	if (r->least_offloaded[at])
+		return r->least_offloaded[at];
+	least = start_least(cache, r);
+	for (int e = 0; e < r->extreme_count; e++)
+		if (!r->extremes[e].out)
+			lower(cache, mb_rows_offloaded(cache, r, r->extremes[e].group, r->extremes[e].f, rep, offload), least);
+	return r->least_offloaded[at] = least;
 }
 
 const struct mb_kind_row *mb_rows_least_full(struct mb_rows_cache *cache, struct mb_rows *r)
@@ -342,20 +345,20 @@ const struct mb_kind_row *mb_rows_least_full(struct mb_rows_cache *cache, struct
 
 		for (int i = 0; i < cache->slots.count; i++) {
 			rows[i] = full[i];
-			rows[i].saved_bytes = rows[i].offloaded_bytes = mb_rows_input_bytes(cache, r, group, f, i);
+			rows[i].saved_bytes = mb_rows_input_bytes(cache, r, group, f, i);
 		}
 		lower(cache, rows, least);
 	}
 	return r->least_full = least;
 }
 
-void mb_rows_narrow(struct mb_rows *r, double limit_s, const double *step_s)
+void mb_rows_narrow(struct mb_rows_cache *cache, struct mb_rows *r, double limit_s, const double *step_s)
 {
 	if (r->narrowed_s > 0 && limit_s <= r->narrowed_s)
 		return;
 	if (r->narrowed_s > 0) {
 		memset(r->least, 0, MB_MAX_REPS * sizeof *r->least);
-		memset(r->least_moved, 0, MB_MAX_REPS * sizeof *r->least_moved);
+		memset(r->least_offloaded, 0, moved_count(cache) * sizeof *r->least_offloaded);
 		r->least_full = NULL;
 	}
 	r->narrowed_s = limit_s;

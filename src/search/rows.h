@@ -9,7 +9,6 @@
 #include "search/legal.h"
 #include "search/splits.h"
 
-struct mb_moved { double kept, moved; };
 struct mb_extreme { int group; struct mb_feature f; bool out; };
 
 struct mb_built { const struct variant *v; int group; };
@@ -26,7 +25,7 @@ struct mb_rows {
 	struct mb_extreme *extremes;    /* variants among which the least of everything is */
 	int extreme_count;
 	double narrowed_s;              /* limit of steps under which some of them were left out; 0: none were */
-	const struct mb_moved **least_moved;            /* [rep]: [offloading choice][slots] */
+	const struct mb_kind_row **least_offloaded;     /* [rep][offloading choice] */
 	long used;                      /* for the cache */
 };
 
@@ -35,11 +34,14 @@ enum { MB_ROWS_CACHED = 24 };
 struct mb_rows_cache {
 	struct mb_legality *l;
 	struct mb_slots slots;
+	double layers[MB_KIND_COUNT];   /* of the whole model, by slot */
 	struct mb_rows rows[MB_ROWS_CACHED];
 	long clock;
 	struct mb_kind_cost *scratch;
 	bool graphs_help;               /* capturing more never costs host time */
 };
+
+void mb_rows_cache_init(struct mb_rows_cache *cache, struct mb_legality *l);
 
 /* Rows for a plan's sizes; valid until MB_ROWS_CACHED others were asked for. */
 struct mb_rows *mb_rows_of(struct mb_rows_cache *cache, const struct mb_plan *p);
@@ -52,21 +54,21 @@ const struct mb_kind_row *mb_rows_offloaded(struct mb_rows_cache *cache, struct 
 const double *mb_rows_kept(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep, int offload);
 double mb_rows_input_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int slot);
 
-/*
- * No more than any group and feature costs. saved_bytes: nothing offloaded; offloaded_bytes: what
- * stays when everything that can be is. Full: of layers fully recomputed, which save their input.
- */
+/* No more than any group and feature costs, nothing offloaded. Full: of layers fully recomputed, which save their input. */
 const struct mb_kind_row *mb_rows_least(struct mb_rows_cache *cache, struct mb_rows *r, int rep);
 const struct mb_kind_row *mb_rows_least_full(struct mb_rows_cache *cache, struct mb_rows *r);
 
-/* Least bytes of a layer that stay and that are moved, for a recompute choice beside every offloading choice: [choice][slots]. */
-const struct mb_moved *mb_rows_least_moved(struct mb_rows_cache *cache, struct mb_rows *r, int rep);
+/* The same beside an offloading choice of groups of tensors; saved_bytes: what stays. */
+const struct mb_kind_row *mb_rows_least_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int rep, int offload);
+
+/* One micro-batch's time of the whole model with plain rows: over the pipeline ranks its mean is no more than the longest. */
+double mb_rows_model_s(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep);
 
 /*
  * Leaves out the extremes that cannot be part of a step below a limit; step_s: their bounds. What was computed for a
  * smaller limit is forgotten.
  */
-void mb_rows_narrow(struct mb_rows *r, double limit_s, const double *step_s);
+void mb_rows_narrow(struct mb_rows_cache *cache, struct mb_rows *r, double limit_s, const double *step_s);
 
 bool mb_rows_graphs_help(struct mb_rows_cache *cache, struct mb_rows *r);
 void mb_rows_free(struct mb_rows_cache *cache);

@@ -55,7 +55,8 @@ struct mb_visit {
 	uint8_t *alive, *alive_offloaded;               /* by recompute choice, anywhere under the node: enum mb_bound */
 	bool *too_slow;                 /* by time alone */
 	uint8_t *worth, *worth_offloaded;               /* under the split */
-	uint64_t (*may_fit)[MB_OFF_WORDS];              /* by recompute choice: offloading choices that memory leaves */
+	/* By recompute choice: offloading choices worth a look, anywhere under the node and under the split. */
+	uint64_t (*alive_offload)[MB_OFF_WORDS], (*may_fit)[MB_OFF_WORDS];
 	int open_count;
 	uint16_t *open;                 /* recompute choices worth a look under the split */
 	/* The others by why: choices that do not grow by representative, and how many of those that do. */

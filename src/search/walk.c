@@ -82,7 +82,7 @@ static void narrow(struct mb_worker *k, const struct mb_sizes *n)
 	mb_floors_micro_batch(&k->floors, &k->rows->p, k->rows->groups, step_s);
 	for (int e = 0; e < k->rows->extreme_count; e++)
 		step_s[e] *= mb_node_micro_batches(k, n) * k->rows->p.pp / n->pp;
-	mb_rows_narrow(k->rows, k->limit_s, step_s);
+	mb_rows_narrow(&k->cache, k->rows, k->limit_s, step_s);
 }
 
 static enum mb_bound enter(struct mb_worker *k, const struct mb_sizes *n)
