@@ -33,7 +33,7 @@ static void set_size(struct mb_plan *p, enum mb_plan_key axis, int value)
 	*at[axis] = value;
 }
 
-static bool add_node(struct mb_walk *w, const struct mb_plan *p, double points)
+static bool add_node(struct mb_walk *w, const struct mb_plan *p, bool flat, double points)
 {
 	if (w->node_count == w->node_capacity) {
 		int capacity = w->node_capacity ? 2 * w->node_capacity : 4096;
@@ -44,7 +44,7 @@ static bool add_node(struct mb_walk *w, const struct mb_plan *p, double points)
 		w->nodes = nodes;
 		w->node_capacity = capacity;
 	}
-	w->nodes[w->node_count++] = (struct mb_sizes){ p->tp, p->cp, p->pp, p->ep, p->etp, p->micro_batch_size, 0, points };
+	w->nodes[w->node_count++] = (struct mb_sizes){ p->tp, p->cp, p->pp, p->ep, p->etp, p->micro_batch_size, flat, 0, points };
 	return true;
 }
 
@@ -105,8 +105,11 @@ static int broken_by(const struct mb_walk *w, struct mb_plan *p, const struct mb
 	return mb_legality_broken(&w->legality, p, MB_P_SPLIT);
 }
 
-/* All virtual stages and splits under the sizes; broken: the rule that the sizes break already, or -1. Returns the legal points. */
-static double count_splits(struct enumeration *e, int broken)
+/*
+ * All virtual stages and splits under the sizes; broken: the rule that the sizes break already, or -1. Returns the legal
+ * points, and whether all of them are without virtual stages.
+ */
+static double count_splits(struct enumeration *e, int broken, bool *ret_flat)
 {
 	struct mb_walk *w = e->w;
 	const struct mb_groups *groups = mb_legality_groups(&w->legality, &e->p);
@@ -114,6 +117,7 @@ static double count_splits(struct enumeration *e, int broken)
 	int vps[MB_MAX_SIZES], n = mb_space_sizes(w->s, MB_P_VP, &e->p, vps);
 	double legal = 0;
 
+	*ret_flat = true;
 	for (int i = 0; i < n; i++) {
 		const struct mb_split_table *t = mb_splits_of(&w->splits, e->p.pp, vps[i]);
 		struct cell *cell;
@@ -132,6 +136,7 @@ static double count_splits(struct enumeration *e, int broken)
 			w->rules.rules[rule] += t->count * cell->candidates;
 		} else {
 			cell->splits += t->count;
+			*ret_flat &= vps[i] <= 1;
 			legal += t->count * cell->points;
 		}
 	}
@@ -144,9 +149,10 @@ static bool enumerate(struct enumeration *e, int level, int broken)
 	int sizes[MB_MAX_SIZES], n;
 
 	if (level == SIZE_AXES) {
-		double points = count_splits(e, broken);
+		bool flat;
+		double points = count_splits(e, broken, &flat);
 
-		return !(points > 0) || add_node(e->w, &e->p, points);
+		return !(points > 0) || add_node(e->w, &e->p, flat, points);
 	}
 	n = mb_space_sizes(e->w->s, size_axes[level], &e->p, sizes);
 	for (int i = 0; i < n; i++) {

@@ -173,27 +173,43 @@ static void add_slot(const struct mb_kind_row *row, int layers, struct total *t)
 	t->sync_s += layers * row->sync_s;
 }
 
+static void lower(const struct mb_kind_row *row, struct mb_kind_row *to)
+{
+	to->gpu_s = row->gpu_s < to->gpu_s ? row->gpu_s : to->gpu_s;
+	to->forward_s = row->forward_s < to->forward_s ? row->forward_s : to->forward_s;
+}
+
+/* Adds the layers of slots with experts, or of those without. */
+static void add_slots(struct mb_floors *f, bool experts, const struct mb_plan *p, const struct mb_dims *d, const struct mb_group *g,
+                      const struct mb_feature *feature, struct total *t, struct mb_kind_row *ret_least)
+{
+	for (int i = 0; i < f->slots->count; i++) {
+		struct mb_kind_row row;
+
+		if (has_experts(f, i) != experts)
+			continue;
+		join(f, i, p, d, g, feature, &row);
+		add_slot(&row, f->layers[i], t);
+		if (ret_least)
+			lower(&row, &ret_least[i]);
+	}
+}
+
 /* The blocks at the ends and layers without experts are the same for all features with a graph. */
 static struct total plain_total(struct mb_floors *f, const struct mb_plan *p, const struct mb_dims *d, const struct mb_group *g,
-                                const struct mb_feature *feature)
+                                const struct mb_feature *feature, struct mb_kind_row *ret_least)
 {
 	struct mb_feature first = { 0, feature->overlap, 0, feature->graph };
 	struct mb_plan one = *p;
 	struct total t = { 0, 0, 0 };
 
 	mb_set_feature(f->l->s, &first, &one);
-	for (int i = 0; i < f->slots->count; i++) {
-		struct mb_kind_row row;
-
-		if (has_experts(f, i))
-			continue;
-		join(f, i, &one, d, g, &first, &row);
-		add_slot(&row, f->layers[i], &t);
-	}
+	add_slots(f, false, &one, d, g, &first, &t, ret_least);
 	return t;
 }
 
-double mb_floors_micro_batch(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups, double *ret_each)
+double mb_floors_model(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups, double *ret_each,
+                       struct mb_kind_row *ret_least)
 {
 	const struct mb_space *s = f->l->s;
 	int count, known_graph = -1, known_group = -1, known_overlap = -1;
@@ -201,6 +217,8 @@ double mb_floors_micro_batch(struct mb_floors *f, const struct mb_plan *p, const
 	struct total plain = { 0, 0, 0 };
 	double least = INFINITY;
 
+	for (int i = 0; ret_least && i < f->slots->count; i++)
+		ret_least[i] = (struct mb_kind_row){ .gpu_s = INFINITY, .forward_s = INFINITY };
 	for (int g = 0; g < groups->count; g++) {
 		struct mb_plan one = *p;
 
@@ -208,28 +226,21 @@ double mb_floors_micro_batch(struct mb_floors *f, const struct mb_plan *p, const
 		for (int i = 0; i < count; i++) {
 			struct total t;
 			struct mb_dims d;
-			double micro_batch_s;
+			double model_s;
 
 			mb_set_feature(s, &features[i], &one);
 			mb_dims_fill(&s->c, &one, &d);
 			if (known_graph != features[i].graph || known_group != g || known_overlap != features[i].overlap)
-				plain = plain_total(f, &one, &d, &groups->of[g], &features[i]);
+				plain = plain_total(f, &one, &d, &groups->of[g], &features[i], ret_least);
 			known_graph = features[i].graph;
 			known_group = g;
 			known_overlap = features[i].overlap;
 			t = plain;
-			for (int k = 0; k < f->slots->count; k++) {
-				struct mb_kind_row row;
-
-				if (!has_experts(f, k))
-					continue;
-				join(f, k, &one, &d, &groups->of[g], &features[i], &row);
-				add_slot(&row, f->layers[k], &t);
-			}
-			micro_batch_s = mb_meet(&s->c.params, t.gpu_s, t.host_s, t.sync_s) / p->pp;
+			add_slots(f, true, &one, &d, &groups->of[g], &features[i], &t, ret_least);
+			model_s = mb_meet(&s->c.params, t.gpu_s, t.host_s, t.sync_s);
 			if (ret_each)
-				ret_each[i * groups->count + g] = micro_batch_s;
-			least = fmin(least, micro_batch_s);
+				ret_each[i * groups->count + g] = model_s;
+			least = fmin(least, model_s);
 		}
 	}
 	return least;

@@ -24,9 +24,11 @@ void mb_floors_init(struct mb_floors *f, struct mb_legality *l, const struct mb_
 void mb_floors_free(struct mb_floors *f);
 
 /*
- * Mean over the pipeline ranks of a micro-batch's time without recompute, for the sizes of `p`: least of the groups and
- * extreme features. ret_each: NULL, or one for each feature and group (mb_legality_extremes).
+ * Time of a micro-batch through the whole model without recompute, for the sizes of `p`: least of the groups and extreme
+ * features. ret_each: NULL, or one for each feature and group (mb_legality_extremes). ret_least: NULL, or the least
+ * device time of a layer by slot (gpu_s and forward_s).
  */
-double mb_floors_micro_batch(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups, double *ret_each);
+double mb_floors_model(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups, double *ret_each,
+                       struct mb_kind_row *ret_least);
 
 #endif

@@ -117,7 +117,7 @@ void mb_visit_least_rows(struct mb_visit *v, int choice, struct mb_kind_row *ret
 static enum mb_bound judge_rows_under_node(struct mb_visit *v, const struct mb_sizes *n, const struct mb_kind_row *rows, bool keeps)
 {
 	const struct mb_slots *slots = &v->w->cache.slots;
-	double layer_s[MB_KIND_COUNT], kept[MB_KIND_COUNT], shortest = INFINITY, step_s, flight;
+	double layer_s[MB_KIND_COUNT], kept[MB_KIND_COUNT], shortest = INFINITY, step_s, mean_s, flight;
 	enum mb_bound bound;
 
 	for (int i = 0; i < slots->count; i++) {
@@ -131,12 +131,13 @@ static enum mb_bound judge_rows_under_node(struct mb_visit *v, const struct mb_s
 	if (bound != MB_WORTH)
 		return bound;
 	flight = mb_node_flight_floor(v->w, kept, shortest);
+	mean_s = step_s / mb_node_passes(v->w, n) * (double)v->w->micro_batches / n->pp;
 	bound = MB_BY_MEMORY;
 	for (uint32_t left = v->w->distinct; left && bound != MB_WORTH; left &= left - 1) {
 		int o = __builtin_ctz(left);
 
-		bound = mb_visit_bound(v, step_s + (double)v->w->micro_batches * v->w->mean_fsdp_s[o], v->w->mean_bytes[o] + flight,
-		                       v->w->limit_bytes);
+		bound = mb_visit_bound(v, fmax(step_s, mean_s + (double)v->w->micro_batches * v->w->mean_fsdp_s[o]),
+		                       v->w->mean_bytes[o] + flight, v->w->limit_bytes);
 	}
 	return bound;
 }

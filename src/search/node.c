@@ -108,8 +108,6 @@ static void fill_distinct(struct mb_worker *w);
 void mb_node_enter(struct mb_worker *w, const struct mb_sizes *n, double step_s)
 {
 	const struct mb_case *c = &w->l->s->c;
-	const struct mb_choices *a = &w->l->s->axis[MB_P_OPTIMIZER];
-	unsigned facts;
 	struct mb_plan sizes;
 
 	mb_node_plan(w, n, &w->p);
@@ -119,8 +117,16 @@ void mb_node_enter(struct mb_worker *w, const struct mb_sizes *n, double step_s)
 	w->rows = mb_rows_of(&w->cache, &sizes);
 	w->micro_batches = w->d.micro_batches;
 	w->window_s = step_s / (double)w->micro_batches;
+	w->limit_s = step_s;
 	w->stamp++;
-	facts = mb_space_facts(w->l->s, &w->p);
+}
+
+void mb_node_weigh(struct mb_worker *w)
+{
+	const struct mb_case *c = &w->l->s->c;
+	const struct mb_choices *a = &w->l->s->axis[MB_P_OPTIMIZER];
+	unsigned facts = mb_space_facts(w->l->s, &w->p);
+
 	w->optimizers = 0;
 	for (int i = 0; i < a->count && i < MB_MAX_OPTIMIZERS; i++)
 		if (mb_choice_is_candidate(&a->of[i], facts))
@@ -129,7 +135,6 @@ void mb_node_enter(struct mb_worker *w, const struct mb_sizes *n, double step_s)
 		w->optimizers = 1;
 	fill_distinct(w);
 	fill_outside(w);
-	w->limit_s = step_s;
 	w->limit_bytes = 0;
 	for (int i = 0; i < w->l->s->axis[MB_P_DISPATCHER].count && i < 16; i++)
 		w->limit_bytes = fmax(w->limit_bytes, mb_node_peak_limit(w, i));
@@ -349,6 +354,21 @@ double mb_node_micro_batches(const struct mb_worker *w, const struct mb_sizes *n
 	return floor(run->global_batch_size / (n->mbs * (run->gpus / ((double)n->tp * n->cp * n->pp))));
 }
 
+/*
+ * m micro-batches over p ranks: a rank works for m times its share, and without virtual stages waits for the shares of
+ * the ranks before it. The longest is shortest where all are equal: shares that shrink by 1 - 1/m from rank to rank.
+ */
+double mb_node_passes(const struct mb_worker *w, const struct mb_sizes *n)
+{
+	double m = mb_node_micro_batches(w, n), left = 1;
+
+	if (!n->flat)
+		return m / n->pp;
+	for (int r = 0; r < n->pp; r++)
+		left *= 1 - 1 / m;
+	return (1 - 1e-12) / (1 - left);
+}
+
 double mb_node_step_floor(const struct mb_worker *w, const struct mb_sizes *n, const double *layer_s)
 {
 	double sum = 0;
@@ -356,7 +376,7 @@ double mb_node_step_floor(const struct mb_worker *w, const struct mb_sizes *n, c
 	for (int i = 0; i < w->cache.slots.count; i++)
 		if (w->cache.layers[i] > 0)
 			sum += w->cache.layers[i] * layer_s[i];
-	return mb_node_micro_batches(w, n) * sum / n->pp;
+	return mb_node_passes(w, n) * sum;
 }
 
 double mb_node_flight_floor(const struct mb_worker *w, const double *kept, double layer_s)

@@ -11,6 +11,7 @@
 
 struct mb_sizes {
 	int tp, cp, pp, ep, etp, mbs;
+	bool flat;                      /* no virtual stages under it are legal */
 	double step_s;                  /* lower bound of every plan under it */
 	double points;                  /* legal ones */
 };
@@ -91,11 +92,17 @@ void mb_node_plan(const struct mb_worker *w, const struct mb_sizes *n, struct mb
 /* Makes the node the one at hand. step_s: upper bound of steps worth a look. */
 void mb_node_enter(struct mb_worker *w, const struct mb_sizes *n, double step_s);
 
+/* What the bounds of memory need beyond. */
+void mb_node_weigh(struct mb_worker *w);
+
 /* States of a rank under a split of the node. */
 const struct mb_hold *mb_node_hold(struct mb_worker *w, const struct mb_split_table *t, const struct mb_split_row *row, int rank);
 
 /* Micro-batches of a step under sizes. */
 double mb_node_micro_batches(const struct mb_worker *w, const struct mb_sizes *n);
+
+/* A step takes at least so many times what one micro-batch takes through the whole model. */
+double mb_node_passes(const struct mb_worker *w, const struct mb_sizes *n);
 
 /* Least step by the time of the slots' layers alone, and least mean of states over the ranks. */
 double mb_node_step_floor(const struct mb_worker *w, const struct mb_sizes *n, const double *layer_s);

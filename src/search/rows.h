@@ -20,6 +20,7 @@ struct mb_rows {
 	struct variant **variants;      /* [group][dispatcher][overlap][shared][graph] */
 	const struct mb_kind_row **least;               /* [rep] */
 	const struct mb_kind_row *least_full;
+	struct mb_kind_row *floors;     /* least device time of a layer by slot, nothing recomputed; NULL: not known */
 	struct mb_built *built;         /* variants with pieces of their own */
 	int built_count;
 	struct mb_extreme *extremes;    /* variants among which the least of everything is */

@@ -216,18 +216,46 @@ static double least_step(struct mb_visit *v, const struct mb_kind_row *least)
 	return mb_visit_step(v, &v->costs, 0, 0, -1);
 }
 
-/* Splits under the node with the bounds of their steps; those too slow are counted at once. */
-static int collect(struct mb_visit *v, const struct mb_sizes *n, const struct stages *stages, int count, struct waiting *ret)
+/* Before least_step: forgets the pieces' times, and leaves the ranks no states. */
+static void start_splits(struct mb_visit *v)
 {
 	static const struct mb_hold nothing = { .least_finish_s = 0 };
-	struct mb_kind_row least[MB_KIND_COUNT];
-	int waiting = 0;
 
-	fill_least_alive(v, least);
 	for (int r = 0; r < v->w->p.pp; r++)
 		v->hold[r] = &nothing;
 	for (int i = 0; i < v->walk->splits.piece_count; i++)
 		v->least[i].step_s = -1;
+}
+
+bool mb_visit_is_fast_enough(struct mb_walk *w, struct mb_worker *k)
+{
+	struct mb_visit *v = visit_of(w, k);
+	struct stages stages[MB_MAX_SIZES];
+	int splits, count;
+
+	if (!k->rows->floors || w->near)
+		return true;
+	count = legal_stages(v, stages, &splits);
+	start_splits(v);
+	for (int i = 0; i < count; i++) {
+		v->table = stages[i].table;
+		for (int row = 0; row < v->table->count; row++) {
+			v->row = &v->table->rows[row];
+			if (mb_best_bound(&k->goal, least_step(v, k->rows->floors), 0) == MB_WORTH)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Splits under the node with the bounds of their steps; those too slow are counted at once. */
+static int collect(struct mb_visit *v, const struct mb_sizes *n, const struct stages *stages, int count, struct waiting *ret)
+{
+	struct mb_kind_row least[MB_KIND_COUNT];
+	int waiting = 0;
+
+	fill_least_alive(v, least);
+	start_splits(v);
 	for (int i = 0; i < count; i++) {
 		v->table = stages[i].table;
 		for (int row = 0; row < v->table->count && (row < 2 || !v->walk->dive); row++) {

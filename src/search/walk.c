@@ -57,10 +57,10 @@ static void fill_floors(struct mb_walk *w, struct mb_worker *k)
 			struct mb_plan p;
 
 			mb_node_plan(k, n, &p);
-			model_s = mb_floors_micro_batch(&k->floors, &p, mb_legality_groups(&w->legality, &p), NULL) * n->pp;
+			model_s = mb_floors_model(&k->floors, &p, mb_legality_groups(&w->legality, &p), NULL, NULL);
 			last = *n;
 		}
-		n->step_s = mb_node_micro_batches(k, n) * model_s / n->pp;
+		n->step_s = mb_node_passes(k, n) * model_s;
 	}
 	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_floor);
 	w->floored = true;
@@ -79,13 +79,14 @@ static void narrow(struct mb_worker *k, const struct mb_sizes *n)
 	if ((k->rows->narrowed_s > 0 && k->limit_s <= k->rows->narrowed_s) || k->goal.aim == MB_AIM_CLOSEST)
 		return;
 	step_s = mb_arena_alloc(&k->rows->arena, (size_t)(k->rows->extreme_count + 1) * sizeof *step_s);
-	mb_floors_micro_batch(&k->floors, &k->rows->p, k->rows->groups, step_s);
-	for (int e = 0; e < k->rows->extreme_count; e++)
-		step_s[e] *= mb_node_micro_batches(k, n) * k->rows->p.pp / n->pp;
+	k->rows->floors = mb_arena_alloc(&k->rows->arena, (size_t)k->cache.slots.count * sizeof *k->rows->floors);
+	mb_floors_model(&k->floors, &k->rows->p, k->rows->groups, step_s, k->rows->floors);
+	for (int e = 0; e < k->rows->extreme_count; e++)        /* what holds for other pipelines of these sizes as well */
+		step_s[e] *= mb_node_micro_batches(k, n) / n->pp;
 	mb_rows_narrow(&k->cache, k->rows, k->limit_s, step_s);
 }
 
-static enum mb_bound enter(struct mb_worker *k, const struct mb_sizes *n)
+static enum mb_bound enter(struct mb_walk *w, struct mb_worker *k, const struct mb_sizes *n)
 {
 	enum mb_bound bound = mb_best_bound(&k->goal, n->step_s, 0);
 
@@ -93,6 +94,9 @@ static enum mb_bound enter(struct mb_worker *k, const struct mb_sizes *n)
 		return bound;
 	mb_node_enter(k, n, limit_of(&k->goal));
 	narrow(k, n);
+	if (!mb_visit_is_fast_enough(w, k))
+		return MB_BY_TIME;
+	mb_node_weigh(k);
 	k->states_bytes = mb_node_states_floor(k);
 	if (k->goal.aim != MB_AIM_CLOSEST && k->states_bytes * (1 - 1e-9) > k->limit_bytes)
 		return MB_BY_MEMORY;
@@ -138,7 +142,7 @@ static void work(void *context, int thread)
 		if (!mb_walk_is_near(w, &w->nodes[i], 0, NULL))
 			continue;
 		refresh(w, k);
-		bound = enter(k, &w->nodes[i]);
+		bound = enter(w, k, &w->nodes[i]);
 		if (bound == MB_WORTH && !mb_visit_node(w, k, &w->nodes[i]))
 			bound = MB_BY_MEMORY;
 		if (bound != MB_WORTH)
@@ -235,6 +239,7 @@ static void probe(struct mb_walk *w)
 	if (w->node_count == 0)
 		return;
 	mb_node_enter(k, &w->nodes[0], INFINITY);
+	mb_node_weigh(k);
 	help = k->rows->groups->count > 0 && mb_rows_graphs_help(&k->cache, k->rows);
 	w->best->device_factor = k->reserved_factor;
 	mb_rows_free(&k->cache);
