@@ -11,6 +11,7 @@ struct floor_entry {
 	double tokens;
 	struct mb_group group;
 	struct mb_feature feature;
+	bool filled;
 	struct mb_brief once;
 	double host_s, sync_s;
 };
@@ -107,6 +108,24 @@ static void grow(struct mb_floors *f)
 	f->capacity *= 2;
 }
 
+/* The entry with this key; a new one's `once` is empty. */
+static struct floor_entry *entry_of(struct mb_floors *f, const struct floor_entry *key)
+{
+	struct floor_entry *e;
+	size_t at;
+
+	if (2 * f->count > f->capacity)
+		grow(f);
+	at = hash_of(key) & (size_t)(f->capacity - 1);
+	for (; f->table[at]; at = (at + 1) & (size_t)(f->capacity - 1))
+		if (same_entry(f->table[at], key))
+			return f->table[at];
+	e = f->table[at] = mb_arena_alloc(&f->arena, sizeof *key);
+	f->count++;
+	*e = *key;
+	return e;
+}
+
 static const struct floor_entry *part_entry(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_dims *d,
                                             const struct mb_group *g, const struct mb_feature *feature)
 {
@@ -116,23 +135,17 @@ static const struct floor_entry *part_entry(struct mb_floors *f, int part, bool 
 		.feature = { moe ? feature->dispatcher : 0, 0, moe ? feature->shared : 0, feature->graph } };
 	struct mb_kind_pieces pieces;
 	struct floor_entry *e;
-	size_t at;
 
 	if (ffn)
 		key.group.cp_comm = 0;
-	if (2 * f->count > f->capacity)
-		grow(f);
-	at = hash_of(&key) & (size_t)(f->capacity - 1);
-	for (; f->table[at]; at = (at + 1) & (size_t)(f->capacity - 1))
-		if (same_entry(f->table[at], &key))
-			return f->table[at];
-	e = f->table[at] = mb_arena_alloc(&f->arena, sizeof key);
-	f->count++;
-	*e = key;
+	e = entry_of(f, &key);
+	if (e->filled)
+		return e;
 	mb_kind_pieces_fill(f->parts, p, d, part, f->scratch, &pieces);
 	e->once = pieces.once;
 	e->host_s = pieces.host_s;
 	e->sync_s = pieces.sync_s;
+	e->filled = true;
 	return e;
 }
 
@@ -206,6 +219,69 @@ static struct total plain_total(struct mb_floors *f, const struct mb_plan *p, co
 	mb_set_feature(f->l->s, &first, &one);
 	add_slots(f, false, &one, d, g, &first, &t, ret_least);
 	return t;
+}
+
+/* Least device time that a part adds to a layer under one group and feature, whatever it is put together with. */
+static double seconds_alone(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct floor_entry *e)
+{
+	const struct mb_brief *once = &e->once;
+	double comm = once->expert_comm_s[MB_FORWARD] + once->expert_comm_s[MB_BACKWARD], hidden = 0;
+	double products = once->product_s[MB_FORWARD] + once->product_s[MB_BACKWARD];
+
+	if (p->overlap_moe_expert_parallel_comm)
+		hidden = d->full_graph ? c->params.overlap_graph_frac : c->params.overlap_eager_frac;
+	else if (comm > 0)
+		hidden = mb_hidden_share(c, p, d, comm, 0, 0, once->shared_s);
+	return once->all_s[MB_FORWARD] + once->all_s[MB_BACKWARD] + comm * (1 - hidden) - products * (1 - 1 / (1 + c->params.power_boost_frac));
+}
+
+/* The least over groups and features, kept under the facts that these depend on. */
+static double least_alone(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_groups *groups)
+{
+	const struct mb_space *s = f->l->s;
+	int count;
+	const struct mb_feature *features = mb_legality_extremes(f->l, p, &count);
+	struct floor_entry key = { .part = part, .tp = p->tp, .cp = ffn ? 0 : p->cp, .mbs = ffn ? 0 : p->micro_batch_size, .ep = p->ep,
+		.etp = p->etp, .group = { UINT8_MAX, 0, 0 } };
+	struct floor_entry *e;
+	struct mb_dims d;
+
+	mb_dims_fill(&s->c, p, &d);
+	key.tokens = d.tokens;
+	key.feature.dispatcher = (uint8_t)mb_space_facts(s, p);
+	for (int g = 0; g < groups->count; g++)
+		key.group.cp_comm |= (uint8_t)(1 << (groups->of[g].sp * 2 + groups->of[g].tp_overlap));
+	e = entry_of(f, &key);
+	if (e->once.all_s[0] > 0)
+		return e->once.all_s[0];
+	e->once.all_s[0] = INFINITY;
+	for (int g = 0; g < groups->count; g++) {
+		struct mb_plan one = *p;
+
+		mb_set_group(s, &groups->of[g], &one);
+		for (int i = 0; i < count; i++) {
+			double alone_s;
+
+			mb_set_feature(s, &features[i], &one);
+			mb_dims_fill(&s->c, &one, &d);
+			alone_s = seconds_alone(&s->c, &one, &d, part_entry(f, part, ffn, &one, &d, &groups->of[g], &features[i]));
+			e->once.all_s[0] = fmin(e->once.all_s[0], alone_s);
+		}
+	}
+	return e->once.all_s[0];
+}
+
+double mb_floors_crude(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups)
+{
+	double sum = 0;
+
+	for (int i = 0; i < f->slots->count; i++) {
+		if (f->mixer[i] >= 0 && f->layers[i] > 0)
+			sum += f->layers[i] * least_alone(f, f->mixer[i], false, p, groups);
+		if (f->ffn[i] >= 0 && f->layers[i] > 0)
+			sum += f->layers[i] * least_alone(f, f->ffn[i], true, p, groups);
+	}
+	return sum * (1 - 1e-9);
 }
 
 double mb_floors_model(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups, double *ret_each,

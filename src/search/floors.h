@@ -23,6 +23,9 @@ struct mb_floors {
 void mb_floors_init(struct mb_floors *f, struct mb_legality *l, const struct mb_slots *slots);
 void mb_floors_free(struct mb_floors *f);
 
+/* No more than mb_floors_model, and quickly: each part by itself, in the group and features that suit it. */
+double mb_floors_crude(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups);
+
 /*
  * Time of a micro-batch through the whole model without recompute, for the sizes of `p`: least of the groups and extreme
  * features. ret_each: NULL, or one for each feature and group (mb_legality_extremes). ret_least: NULL, or the least

@@ -42,7 +42,7 @@ static int by_rows(const void *a, const void *b)
 	return 0;
 }
 
-/* Neighbours in this order share the floor of their layers. */
+/* Neighbours in this order share their layers. */
 static void fill_floors(struct mb_walk *w, struct mb_worker *k)
 {
 	struct mb_sizes last = { 0 };
@@ -51,19 +51,32 @@ static void fill_floors(struct mb_walk *w, struct mb_worker *k)
 	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_rows);
 	for (int i = 0; i < w->node_count; i++) {
 		struct mb_sizes *n = &w->nodes[i];
+
 		bool same = n->tp == last.tp && n->cp == last.cp && n->mbs == last.mbs && n->ep == last.ep && n->etp == last.etp;
 
 		if (!same || (n->pp > 1) != (last.pp > 1)) {
 			struct mb_plan p;
 
 			mb_node_plan(k, n, &p);
-			model_s = mb_floors_model(&k->floors, &p, mb_legality_groups(&w->legality, &p), NULL, NULL);
+			model_s = mb_floors_crude(&k->floors, &p, mb_legality_groups(&w->legality, &p));
 			last = *n;
 		}
 		n->step_s = mb_node_passes(k, n) * model_s;
 	}
 	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_floor);
 	w->floored = true;
+}
+
+/* The bound of a node that is reached at all: everything its layers do, in the fastest group and features. */
+static void refine(struct mb_walk *w, struct mb_worker *k, struct mb_sizes *n)
+{
+	struct mb_plan p;
+
+	if (n->refined)
+		return;
+	mb_node_plan(k, n, &p);
+	n->step_s = mb_node_passes(k, n) * mb_floors_model(&k->floors, &p, mb_legality_groups(&w->legality, &p), NULL, NULL);
+	n->refined = true;
 }
 
 static double limit_of(const struct mb_goal *g)
@@ -86,10 +99,14 @@ static void narrow(struct mb_worker *k, const struct mb_sizes *n)
 	mb_rows_narrow(&k->cache, k->rows, k->limit_s, step_s);
 }
 
-static enum mb_bound enter(struct mb_walk *w, struct mb_worker *k, const struct mb_sizes *n)
+static enum mb_bound enter(struct mb_walk *w, struct mb_worker *k, struct mb_sizes *n)
 {
 	enum mb_bound bound = mb_best_bound(&k->goal, n->step_s, 0);
 
+	if (bound == MB_WORTH) {
+		refine(w, k, n);
+		bound = mb_best_bound(&k->goal, n->step_s, 0);
+	}
 	if (bound != MB_WORTH)
 		return bound;
 	mb_node_enter(k, n, limit_of(&k->goal));
