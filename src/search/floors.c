@@ -13,7 +13,7 @@ struct floor_entry {
 	struct mb_feature feature;
 	bool filled;
 	struct mb_brief once;
-	double host_s, sync_s;
+	double host_s, sync_s;          /* host_s: seconds alone, of an entry for all groups and features */
 };
 
 static int part_of(struct mb_floors *f, struct mb_layer_kind kind)
@@ -108,6 +108,11 @@ static void grow(struct mb_floors *f)
 	f->capacity *= 2;
 }
 
+static bool is_moe(const struct mb_floors *f, int part)
+{
+	return part < MB_MAX_LAYER_KINDS && f->parts->model.kinds[part].ffn == MB_FFN_MOE;
+}
+
 /* The entry with this key; a new one's `once` is empty. */
 static struct floor_entry *entry_of(struct mb_floors *f, const struct floor_entry *key)
 {
@@ -129,7 +134,7 @@ static struct floor_entry *entry_of(struct mb_floors *f, const struct floor_entr
 static const struct floor_entry *part_entry(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_dims *d,
                                             const struct mb_group *g, const struct mb_feature *feature)
 {
-	bool moe = part < MB_MAX_LAYER_KINDS && f->parts->model.kinds[part].ffn == MB_FFN_MOE;
+	bool moe = is_moe(f, part);
 	struct floor_entry key = { .part = part, .tp = p->tp, .cp = ffn ? 0 : p->cp, .mbs = ffn ? 0 : p->micro_batch_size,
 		.ep = moe ? p->ep : 0, .etp = moe ? p->etp : 0, .tokens = d->tokens, .group = *g,
 		.feature = { moe ? feature->dispatcher : 0, 0, moe ? feature->shared : 0, feature->graph } };
@@ -235,51 +240,68 @@ static double seconds_alone(const struct mb_case *c, const struct mb_plan *p, co
 	return once->all_s[MB_FORWARD] + once->all_s[MB_BACKWARD] + comm * (1 - hidden) - products * (1 - 1 / (1 + c->params.power_boost_frac));
 }
 
-/* The least over groups and features, kept under the facts that these depend on. */
-static double least_alone(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_groups *groups)
+/* A feed-forward part knows no context parallelism, and only experts know more of the features than the graph. */
+static double least_of_group(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_group *g)
 {
 	const struct mb_space *s = f->l->s;
 	int count;
 	const struct mb_feature *features = mb_legality_extremes(f->l, p, &count);
-	struct floor_entry key = { .part = part, .tp = p->tp, .cp = ffn ? 0 : p->cp, .mbs = ffn ? 0 : p->micro_batch_size, .ep = p->ep,
-		.etp = p->etp, .group = { UINT8_MAX, 0, 0 } };
-	struct floor_entry *e;
-	struct mb_dims d;
+	struct mb_plan one = *p;
+	double least = INFINITY;
+	uint64_t graphs = 0;
 
-	mb_dims_fill(&s->c, p, &d);
-	key.tokens = d.tokens;
-	key.feature.dispatcher = (uint8_t)mb_space_facts(s, p);
+	mb_set_group(s, g, &one);
+	for (int i = 0; i < count; i++) {
+		struct mb_dims d;
+
+		if (!is_moe(f, part) && (graphs >> features[i].graph & 1))
+			continue;
+		graphs |= UINT64_C(1) << features[i].graph;
+		mb_set_feature(s, &features[i], &one);
+		mb_dims_fill(&s->c, &one, &d);
+		least = fmin(least, seconds_alone(&s->c, &one, &d, part_entry(f, part, ffn, &one, &d, g, &features[i])));
+	}
+	return least;
+}
+
+/* The least over groups and features, kept under the facts that these depend on. */
+static double least_alone(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_dims *d, const struct mb_groups *groups)
+{
+	bool moe = is_moe(f, part);
+	struct floor_entry key = { .part = part, .tp = p->tp, .cp = ffn ? 0 : p->cp, .mbs = ffn ? 0 : p->micro_batch_size,
+		.ep = moe ? p->ep : 0, .etp = moe ? p->etp : 0, .tokens = d->tokens, .group = { UINT8_MAX, 0, 0 } };
+	struct floor_entry *e;
+
+	key.feature.dispatcher = (uint8_t)mb_space_facts(f->l->s, p);
 	for (int g = 0; g < groups->count; g++)
 		key.group.cp_comm |= (uint8_t)(1 << (groups->of[g].sp * 2 + groups->of[g].tp_overlap));
 	e = entry_of(f, &key);
-	if (e->once.all_s[0] > 0)
-		return e->once.all_s[0];
-	e->once.all_s[0] = INFINITY;
+	if (e->filled)
+		return e->host_s;
+	e->filled = true;
+	e->host_s = INFINITY;
 	for (int g = 0; g < groups->count; g++) {
-		struct mb_plan one = *p;
+		bool known = false;
 
-		mb_set_group(s, &groups->of[g], &one);
-		for (int i = 0; i < count; i++) {
-			double alone_s;
-
-			mb_set_feature(s, &features[i], &one);
-			mb_dims_fill(&s->c, &one, &d);
-			alone_s = seconds_alone(&s->c, &one, &d, part_entry(f, part, ffn, &one, &d, &groups->of[g], &features[i]));
-			e->once.all_s[0] = fmin(e->once.all_s[0], alone_s);
-		}
+		for (int o = 0; ffn && o < g && !known; o++)
+			known = groups->of[o].sp == groups->of[g].sp && groups->of[o].tp_overlap == groups->of[g].tp_overlap;
+		if (!known)
+			e->host_s = fmin(e->host_s, least_of_group(f, part, ffn, p, &groups->of[g]));
 	}
-	return e->once.all_s[0];
+	return e->host_s;
 }
 
 double mb_floors_crude(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups)
 {
+	struct mb_dims d;
 	double sum = 0;
 
+	mb_dims_fill(&f->l->s->c, p, &d);
 	for (int i = 0; i < f->slots->count; i++) {
 		if (f->mixer[i] >= 0 && f->layers[i] > 0)
-			sum += f->layers[i] * least_alone(f, f->mixer[i], false, p, groups);
+			sum += f->layers[i] * least_alone(f, f->mixer[i], false, p, &d, groups);
 		if (f->ffn[i] >= 0 && f->layers[i] > 0)
-			sum += f->layers[i] * least_alone(f, f->ffn[i], true, p, groups);
+			sum += f->layers[i] * least_alone(f, f->ffn[i], true, p, &d, groups);
 	}
 	return sum * (1 - 1e-9);
 }
