@@ -67,6 +67,7 @@ static const struct { const char *what, *model, *plan; int stage; double mib; } 
 	{ "DeepSeek-V3 ep4 pp2 stage 1", DSV3, "ep: 4, pp: 2, gbs: 16, seq: 4096", 1, 116736.9 },
 };
 
+/* The bar is 0.3 %; with every tensor accounted for, what is left is a few MiB. */
 Test(memory_published, simumax_b200_ranks)
 {
 	static struct mb_query q;
@@ -82,7 +83,7 @@ Test(memory_published, simumax_b200_ranks)
 		         simumax[i].model, simumax[i].plan);
 		load_query(yaml, &arena, &q);
 		load_evaluate(&q, e);
-		expect_rel(e->stage_memory[simumax[i].stage].peak_bytes / 1048576, simumax[i].mib, 3e-3, simumax[i].what);
+		expect_rel(e->stage_memory[simumax[i].stage].peak_bytes / 1048576, simumax[i].mib, 5e-4, simumax[i].what);
 	}
 }
 

@@ -50,7 +50,8 @@ struct mb_loss_bytes mb_loss_bytes_of(const struct mb_case *c, const struct mb_d
 
 /*
  * Working set of a MoE layer's forward: permuted rows, the all-to-all's output, the second product's output and its
- * unsorted copy are held by Python frames until the layer returns. Flex dispatchers hold two of them.
+ * unsorted copy are held by Python frames until the layer returns, with two hidden states. Flex dispatchers hold two of
+ * the four, and three hidden states in the test of a single layer.
  */
 static double moe_forward_bytes(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d)
 {
@@ -65,7 +66,7 @@ static double moe_forward_bytes(const struct mb_case *c, const struct mb_plan *p
 	case MB_DISPATCH_ALLTOALL:
 		break;
 	}
-	return (d->experts_local > 1 ? 4 : 3) * rows + 3 * x;
+	return (d->experts_local > 1 ? 4 : 3) * rows + 2 * x;
 }
 
 static void kind_events(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int kind,
@@ -121,6 +122,18 @@ static void offload_events(const struct mb_kind_cost *k, struct chunk_bytes *ret
 	*ret_running = fmax(*ret_running, k->score_bytes + k->forward_transient_bytes + 2 * k->qkv_bytes + 2 * k->input_bytes);
 }
 
+/* While layers run, the final norm has not run yet or is done with. MTP layers run behind it. */
+static void without_head(const struct mb_case *c, const struct mb_kind_cost *head, struct chunk_bytes *ret)
+{
+	double norm = head->saved_bytes + head->rounding_bytes;
+
+	if (c->mtp_depth > 0)
+		return;
+	ret->forward = fmax(ret->forward - norm, 0);
+	ret->backward = fmax(ret->backward - norm, 0);
+	ret->replay = fmax(ret->replay - norm, 0);
+}
+
 static void chunk_events(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int j, struct chunk_bytes *ret)
 {
 	const struct mb_split *s = &e->split;
@@ -150,6 +163,7 @@ static void chunk_events(const struct mb_case *c, const struct mb_plan *p, const
 	if (s->chunks[j].loss) {
 		struct mb_loss_bytes loss = mb_loss_bytes_of(c, &e->dims);
 
+		without_head(c, &e->kinds[MB_KIND_HEAD], ret);
 		ret->loss_forward = loss.forward;
 		ret->loss_backward = loss.backward;
 	}
@@ -192,23 +206,38 @@ static double fsdp_gathered(const struct mb_case *c, const struct mb_plan *p, co
 }
 
 /*
- * Terms while micro-batches run: no gradient copy; instead of the kept stage inputs those in transfer, and on the last
- * stage the previous micro-batch's input and gradient, which its loss tensor keeps alive. [pipeline_parallel/schedules.py]
+ * Tensors between stages that variables of the schedule still hold. 1F1B, from its second steady iteration on: the
+ * gradients that the backward before received and sent; and until the forward returns, the stage input of that backward,
+ * which the graph of its output keeps alive. Interleaved: stage input and gradient, and one receive buffer more without
+ * the flush of the warm-up. [pipeline_parallel/schedules.py]
  */
+static void held_between_passes(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int rank,
+                                double *ret_forward, double *ret_backward)
+{
+	bool first = rank == 0, last = rank == p->pp - 1;
+	double x = 2 * d->local_tokens * c->model.hidden_size;
+
+	*ret_forward = *ret_backward = 0;
+	if (p->pp == 1 || d->micro_batches < 2)
+		return;
+	if (p->vp > 1) {
+		*ret_forward = *ret_backward = (last && !c->run.overlap_p2p_comm_warmup_flush ? 3 : 2) * x;
+	} else if (d->micro_batches > p->pp - rank) {
+		*ret_forward = ((first ? 0 : 2) + (last ? 0 : 1)) * x;
+		*ret_backward = first ? 0 : x;
+	}
+}
+
+/* Terms while micro-batches run, whatever the pass: no gradient copy, and no stage input but those in transfer. */
 static void running_terms(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, const struct mb_rank_params *r,
-                          const double between[MB_MEM_COUNT], double ret[MB_MEM_COUNT])
+                          const double between[MB_MEM_COUNT], double stage_input, double ret[MB_MEM_COUNT])
 {
 	const struct mb_dims *d = &e->dims;
 	double x = 2 * d->local_tokens * c->model.hidden_size;
 
 	memcpy(ret, between, MB_MEM_COUNT * sizeof ret[0]);
 	ret[MB_MEM_gradient_copy] = 0;
-	ret[MB_MEM_stage_input] = 0;
-	if (p->pp > 1 && d->micro_batches > 1) {
-		bool receives = !r->has_embedding || p->vp > 1, early = p->vp > 1 && !c->run.overlap_p2p_comm_warmup_flush;
-
-		ret[MB_MEM_stage_input] = (r->has_loss || receives ? 2 * x : 0) + (r->has_loss && early ? x : 0);
-	}
+	ret[MB_MEM_stage_input] = stage_input;
 	if (p->overlap_moe_expert_parallel_comm && !p->fine_grained_activation_offloading)
 		ret[MB_MEM_dispatch] -= r->moe_layers * 2 * x;
 	if (between[MB_MEM_batch] <= 0)
@@ -231,14 +260,16 @@ static double sum_terms(const double terms[MB_MEM_COUNT])
 	return sum;
 }
 
-static void explain_event(const struct chunk_bytes *chunks, const struct mb_live_event *event, struct mb_stage_memory *m)
+/* `held`: stage inputs and gradients that only a forward finds. */
+static void explain_event(const struct chunk_bytes *chunks, const struct mb_live_event *event, double held, struct mb_stage_memory *m)
 {
 	const struct chunk_bytes *own = &chunks[event->chunk];
-	double extra = event->bytes - event->saved_bytes;
+	double input = event->backward ? 0 : held, extra = event->bytes - event->saved_bytes - input;
 	double loss = event->beside >= 0 ? fmax(own->loss_forward, own->loss_backward) : event->backward ? own->loss_backward : own->loss_forward;
 	bool is_loss = loss > 0 && loss >= extra - 1;
 
 	m->terms[MB_MEM_activations] += event->saved_bytes;
+	m->terms[MB_MEM_stage_input] += input;
 	loss = is_loss ? fmin(loss, extra) : 0; /* a backward that counts on a forward beside it may run alone */
 	m->terms[MB_MEM_loss] += loss;
 	m->terms[MB_MEM_transient] += extra - loss;
@@ -274,7 +305,7 @@ static double graph_static_bytes(const struct mb_case *c, const struct mb_plan *
 		mask = d->mbs * (c->run.seq_length / (double)p->cp) * c->run.seq_length;
 	/* Products of PyTorch run on two more streams, warm-up and capture, from two threads each. */
 	if ((d->scope & MB_SCOPE_ATTN) && (kernel == MB_ATTN_UNFUSED || kernel == MB_ATTN_LOCAL))
-		workspaces = 4 * mb_torch_workspace(c);
+		workspaces = 4 * mb_torch_workspace(c, false);
 	return deepest.bytes * (each + mask) + 2 * each + workspaces;
 }
 
@@ -342,7 +373,7 @@ void mb_stage_memory_fill(const struct mb_case *c, const struct mb_plan *p, stru
 	struct mb_pipeline order = mb_memory_pipeline(c, p, &e->dims);
 	struct mb_rank_params params;
 	struct mb_live_event event;
-	double running;
+	double running, held_forward, held_backward;
 
 	memset(m, 0, sizeof *m);
 	mb_rank_params_fill(c, p, e, rank, &params);
@@ -351,6 +382,7 @@ void mb_stage_memory_fill(const struct mb_case *c, const struct mb_plan *p, stru
 	mb_states_fill(c, p, e, rank, &params, m->between_terms, &m->host_bytes);
 	m->between_terms[MB_MEM_graph] = graph_static_bytes(c, p, e, rank);
 	m->between_bytes = sum_terms(m->between_terms);
+	held_between_passes(c, p, &e->dims, rank, &held_forward, &held_backward);
 	for (int v = 0; v < p->vp; v++) {
 		chunk_events(c, p, e, v * p->pp + rank, &chunks[v]);
 		saved[v] = chunks[v].saved;
@@ -359,17 +391,18 @@ void mb_stage_memory_fill(const struct mb_case *c, const struct mb_plan *p, stru
 		chunks[v].backward += fsdp_gathered(c, p, e, &params, true);
 		chunks[v].replay += chunks[v].replay > 0 ? fsdp_gathered(c, p, e, &params, true) : 0;
 		event_extras(p, &e->dims, &chunks[v], &forward[v], &backward[v]);
+		forward[v] += held_forward - held_backward;
 		e->chunk_saved_bytes[v * p->pp + rank] = saved[v];
 		e->chunk_forward_bytes[v * p->pp + rank] = forward[v];
 		e->chunk_backward_bytes[v * p->pp + rank] = backward[v];
 	}
 	mb_live_peak(&order, rank, saved, forward, backward, &event);
-	running_terms(c, p, e, &params, m->between_terms, m->terms);
+	running_terms(c, p, e, &params, m->between_terms, held_backward, m->terms);
 	m->running_bytes = sum_terms(m->terms);
 	running = m->running_bytes + event.bytes;
 	m->first_step_peak_bytes = fmax(running - m->terms[MB_MEM_moments] - chunks[event.chunk].reloaded
-	                                - (e->dims.micro_batches == 1 ? mb_torch_workspace(c) : 0), m->between_bytes);
-	explain_event(chunks, &event, m);
+	                                - (e->dims.micro_batches == 1 ? mb_torch_workspace(c, params.has_loss) : 0), m->between_bytes);
+	explain_event(chunks, &event, held_forward - held_backward, m);
 	if (p->cuda_graph_impl == MB_GRAPH_TE)
 		running = with_capture(c, p, e, rank, chunks, running, m);
 	m->peak_bytes = running;

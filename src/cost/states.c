@@ -232,10 +232,17 @@ double mb_batch_bytes(const struct mb_case *c, const struct mb_plan *p, const st
 	return bytes;
 }
 
-double mb_torch_workspace(const struct mb_case *c)
+/*
+ * Only products of PyTorch need one: the output layer, attention without a fused kernel, adapters (assumed). Linears and
+ * the router go through Transformer Engine.
+ */
+double mb_torch_workspace(const struct mb_case *c, bool has_loss)
 {
+	enum mb_attention_backend kernel = mb_attention_kernel(c);
 	int cc = c->hardware.compute_capability;
 
+	if (!has_loss && kernel != MB_ATTN_LOCAL && kernel != MB_ATTN_UNFUSED && c->run.task != MB_LORA)
+		return 0;
 	if (c->run.cublas_workspace_4096_8 || cc == 90 || (cc >= 100 && c->stack.month >= 12 * 2026 + 4))
 		return 32 * MIB;
 	return 8.125 * MIB;
@@ -250,7 +257,7 @@ static double workspace_bytes(const struct mb_case *c, const struct mb_plan *p, 
 {
 	const struct mb_dims *d = &e->dims;
 	bool moe = c->model.num_moe_experts > 0;
-	double one = c->hardware.compute_capability >= 90 ? 32 * MIB + 1024 : 4 * MIB, bytes = 2 * mb_torch_workspace(c), shared = 0;
+	double one = c->hardware.compute_capability >= 90 ? 32 * MIB + 1024 : 4 * MIB, bytes = 2 * mb_torch_workspace(c, r->has_loss), shared = 0;
 	double heads = (double)c->model.num_attention_heads / d->tp, s = c->run.seq_length;
 	bool local = c->run.transformer_impl == MB_IMPL_LOCAL;
 

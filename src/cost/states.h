@@ -29,6 +29,6 @@ void mb_muon_terms(const struct mb_case *c, const struct mb_plan *p, const struc
 double mb_gradient_bytes(const struct mb_case *c, const struct mb_plan *p);    /* of one main gradient */
 bool mb_fp8_params(const struct mb_case *c);            /* weights are stored quantised */
 double mb_batch_bytes(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d);      /* of a micro-batch */
-double mb_torch_workspace(const struct mb_case *c);     /* of one thread */
+double mb_torch_workspace(const struct mb_case *c, bool has_loss);      /* of one thread, on a stage */
 
 #endif
