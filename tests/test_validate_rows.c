@@ -72,6 +72,32 @@ Test(validate_rows, rates_become_seconds)
 	expect_rel(trials.trials[0].measured_s, trials.trials[0].model_flops * 32 * 2048 / 16 / 400e12, 1e-12, "TFLOP/s");
 }
 
+#define SIMUMAX "{id: simumax-b200/a_mbc8, kind: end_to_end, model: m, arch: {family: llama3, layers: 4, hidden: 1024, heads: 8, " \
+	"kv_heads: 8, ffn: 4096, vocab: 32000}, gpu: B200-SXM, num_gpus: 8, precision: bf16, gbs: 32, mbs: 1, seq: 2048, tp: 2, pp: 1, " \
+	"cp: 4, step_time_s: 0.5, peak_mem: 2.44, peak_mem_unit: GiB, peak_mem_definition: 'torch max_allocated, max over ranks', other_settings: "
+
+Test(validate_rows, ranks_and_context_parallelism_of_simumax)
+{
+	read_row(SIMUMAX "{cp_comm: a2a, memory_source_case: a_mbc8, allocated_mb_by_rank: {'0': 2500.5, '1': 2501.25}}}");
+	cr_assert_eq(trials.count, 1, "%s", trials.skipped[0].skip);
+	cr_expect_eq(trials.trials[0].q->c.run.plan.cp_comm_type, MB_CP_A2A);
+	cr_expect_eq(trials.trials[0].q->c.model.vocab_size, 32001);
+	expect_rel(trials.trials[0].row->value[MB_M_PEAK], 2501.25 * 1048576, 1e-12, "the fullest rank");
+	set.count = 0;
+	read_row(SIMUMAX "{cp_comm: null}}");
+	expect_rel(trials.trials[0].row->value[MB_M_PEAK], 2.44 * 1073741824, 1e-12, "as published");
+	cr_expect_eq(trials.trials[0].q->c.run.plan.cp_comm_type, MB_CP_P2P);
+}
+
+/* Memory of a run with more micro-batches was copied from the run with four. */
+Test(validate_rows, copied_figures_count_once)
+{
+	read_row(SIMUMAX "{memory_source_case: a_mbc4, allocated_mb_by_rank: {'0': 2500.5}}}");
+	cr_assert_eq(trials.count, 1, "%s", trials.skipped[0].skip);
+	cr_expect(isnan(trials.trials[0].row->value[MB_M_PEAK]));
+	expect_rel(trials.trials[0].measured_s, 0.5, 1e-12, "the time is its own");
+}
+
 /*
  * F = 96 B s l h^2 (1 + s/(6h) + V/(16 l h)) of the papers of 2021 [Narayanan et al. 2021, equation 3], for GPT-3 175B.
  */

@@ -21,6 +21,10 @@
 #define SIMUMAX "use_distributed_optimizer: true, overlap_grad_reduce: false, overlap_param_gather: false, " \
 	"overlap_p2p_comm: false, cross_entropy_fusion_impl: te, cuda_graph_impl: none, grad_reduce_in_fp32: true"
 
+/* Its B200 rows name their software, whose defaults its launcher overrides; Megatron-LM's NullTokenizer adds a token. */
+#define SIMUMAX_B200 "stack: mlm-dev-2026-01, transformer_engine: 2.11.0, create_attention_mask_in_dataloader: false, " \
+	"cross_entropy_loss_fusion: true, hidden_dropout: 0, attention_dropout: 0, moe_grouped_gemm: true, moe_permute_fusion: true"
+
 /* The settings of MLPerf's own launch scripts that are not in their configuration files. */
 #define MLPERF "use_distributed_optimizer: true, cross_entropy_fusion_impl: te"
 
@@ -28,35 +32,36 @@
 
 /*
  * By the first part of the id. `assumed`: keys that the source does not state. `micro_batch`: assumed size where the
- * source has none; 0: such a row is skipped.
+ * source has none; 0: such a row is skipped. `added_tokens`: what the tokenizer adds to the vocabulary of the row.
  */
 static const struct source {
 	const char *prefix, *label, *refused, *assumed;
 	int micro_batch;
 	enum mb_flop_count flops;
+	int added_tokens;
 } sources[] = {
-	{ "mlm-readme-weak",  "Megatron-LM README",  NULL, "precision: bf16, " NEMO, 1, MB_FLOPS_FULL_SCORES },
-	{ "mlm-examples-llama", "Megatron-LM Llama examples", NULL, NEMO ", tp_comm_overlap: true", 0, MB_FLOPS_FULL_SCORES },
-	{ "mlm-dsv3-gb200-guide", "Megatron-LM DeepSeek-V3 guide", NULL, MODELZOO, 0, MB_FLOPS_BRIDGE },
-	{ "modelzoo-",        "Megatron MoE model zoo", NULL, MODELZOO, 0, MB_FLOPS_BRIDGE },
-	{ "simumax-b200",     "SimuMax B200",        NULL, SIMUMAX, 0, MB_FLOPS_FULL_SCORES },
-	{ "simumax-a100pcie", "SimuMax A100 PCIe",   NULL, SIMUMAX, 0, MB_FLOPS_FULL_SCORES },
-	{ "korthikanti-t4",   NULL, "times of one layer, not of a step", NULL, 0, MB_FLOPS_FULL_SCORES },
-	{ "korthikanti-fig1", NULL, "values of a formula, not measurements", NULL, 0, MB_FLOPS_FULL_SCORES },
-	{ "korthikanti",      "Korthikanti 2022",    NULL, PAPERS, 0, MB_FLOPS_FULL_SCORES },
-	{ "narayanan-",       "Narayanan 2021",      NULL, PAPERS, 1, MB_FLOPS_EXECUTED },
-	{ "mtnlg-",           "MT-NLG 530B",         NULL, PAPERS, 1, MB_FLOPS_FULL_SCORES },
-	{ "dgxc/",            "NVIDIA DGXC benchmarks", NULL, NEMO ", tp_comm_overlap: true", 0, MB_FLOPS_BRIDGE },
-	{ "nemo-launcher-a100", "NeMo launcher",     NULL, NEMO, 0, MB_FLOPS_FULL_SCORES },
-	{ "nemo-",            "NeMo documentation",  NULL, NEMO ", tp_comm_overlap: true", 1, MB_FLOPS_FULL_SCORES },
-	{ "mlperf/",          "MLPerf Training",     NULL, MLPERF, 0, MB_FLOPS_BRIDGE },
-	{ "mcore-moe-report-mem", NULL, "a breakdown by the paper's accounting, not a measurement", NULL, 0, MB_FLOPS_BRIDGE },
-	{ "mlm-moe-perf",     NULL, "times of one layer, not of a step", NULL, 0, MB_FLOPS_BRIDGE },
-	{ "torchtitan",       NULL, "another framework: torchtitan", NULL, 0, MB_FLOPS_BRIDGE },
-	{ "llm-foundry",      NULL, "another framework: llm-foundry with FSDP", NULL, 0, MB_FLOPS_BRIDGE },
-	{ "automodel",        NULL, "another framework: NeMo AutoModel with FSDP2", NULL, 0, MB_FLOPS_BRIDGE },
-	{ "nanotron",         NULL, "another framework: nanotron", NULL, 0, MB_FLOPS_BRIDGE },
-	{ "",                 "other",               NULL, NEMO, 0, MB_FLOPS_BRIDGE },
+	{ "mlm-readme-weak",  "Megatron-LM README",  NULL, "precision: bf16, " NEMO, 1, MB_FLOPS_FULL_SCORES, 0 },
+	{ "mlm-examples-llama", "Megatron-LM Llama examples", NULL, NEMO ", tp_comm_overlap: true", 0, MB_FLOPS_FULL_SCORES, 0 },
+	{ "mlm-dsv3-gb200-guide", "Megatron-LM DeepSeek-V3 guide", NULL, MODELZOO, 0, MB_FLOPS_BRIDGE, 0 },
+	{ "modelzoo-",        "Megatron MoE model zoo", NULL, MODELZOO, 0, MB_FLOPS_BRIDGE, 0 },
+	{ "simumax-b200",     "SimuMax B200",        NULL, SIMUMAX ", " SIMUMAX_B200, 0, MB_FLOPS_FULL_SCORES, 1 },
+	{ "simumax-a100pcie", "SimuMax A100 PCIe",   NULL, SIMUMAX, 0, MB_FLOPS_FULL_SCORES, 0 },
+	{ "korthikanti-t4",   NULL, "times of one layer, not of a step", NULL, 0, MB_FLOPS_FULL_SCORES, 0 },
+	{ "korthikanti-fig1", NULL, "values of a formula, not measurements", NULL, 0, MB_FLOPS_FULL_SCORES, 0 },
+	{ "korthikanti",      "Korthikanti 2022",    NULL, PAPERS, 0, MB_FLOPS_FULL_SCORES, 0 },
+	{ "narayanan-",       "Narayanan 2021",      NULL, PAPERS, 1, MB_FLOPS_EXECUTED, 0 },
+	{ "mtnlg-",           "MT-NLG 530B",         NULL, PAPERS, 1, MB_FLOPS_FULL_SCORES, 0 },
+	{ "dgxc/",            "NVIDIA DGXC benchmarks", NULL, NEMO ", tp_comm_overlap: true", 0, MB_FLOPS_BRIDGE, 0 },
+	{ "nemo-launcher-a100", "NeMo launcher",     NULL, NEMO, 0, MB_FLOPS_FULL_SCORES, 0 },
+	{ "nemo-",            "NeMo documentation",  NULL, NEMO ", tp_comm_overlap: true", 1, MB_FLOPS_FULL_SCORES, 0 },
+	{ "mlperf/",          "MLPerf Training",     NULL, MLPERF, 0, MB_FLOPS_BRIDGE, 0 },
+	{ "mcore-moe-report-mem", NULL, "a breakdown by the paper's accounting, not a measurement", NULL, 0, MB_FLOPS_BRIDGE, 0 },
+	{ "mlm-moe-perf",     NULL, "times of one layer, not of a step", NULL, 0, MB_FLOPS_BRIDGE, 0 },
+	{ "torchtitan",       NULL, "another framework: torchtitan", NULL, 0, MB_FLOPS_BRIDGE, 0 },
+	{ "llm-foundry",      NULL, "another framework: llm-foundry with FSDP", NULL, 0, MB_FLOPS_BRIDGE, 0 },
+	{ "automodel",        NULL, "another framework: NeMo AutoModel with FSDP2", NULL, 0, MB_FLOPS_BRIDGE, 0 },
+	{ "nanotron",         NULL, "another framework: nanotron", NULL, 0, MB_FLOPS_BRIDGE, 0 },
+	{ "",                 "other",               NULL, NEMO, 0, MB_FLOPS_BRIDGE, 0 },
 };
 
 static const struct source *find_source(const char *id)
@@ -198,6 +203,8 @@ static void add_others(const struct mb_node *row, struct mb_text *run)
 		mb_text_printf(run, ", pipeline_model_parallel_layout: '%s'", text);
 	if (mb_row_number(o, "mtp", &value))
 		mb_text_printf(run, ", mtp_num_layers: %.0f", value);
+	if ((text = mb_row_text(o, "cp_comm")))
+		mb_text_printf(run, ", cp_comm_type: %s", text);
 	if ((text = mb_row_text(o, "cuda_graph")) && strncmp(text, "TE: ", 4) == 0) {
 		mb_text_add(run, ", cuda_graph_impl: transformer_engine");
 		add_list(run, "cuda_graph_scope", text + 4);
@@ -237,6 +244,25 @@ static void add_task(const struct mb_node *row, struct mb_text *run)
 		mb_text_printf(run, ", task: sft, mean_sequence_length: %.0f", seq);
 }
 
+/* The fullest rank's, exact where each rank is listed. Figures repeated from another row are not measured twice. */
+static void take_peak(const struct mb_node *row, struct mb_measured *ret)
+{
+	const struct mb_node *o = mb_node_get(row, "other_settings"), *ranks = mb_node_get(o, "allocated_mb_by_rank");
+	const char *measured_in = mb_row_text(o, "memory_source_case"), *own = strchr(ret->id, '/');
+	double value, fullest = 0;
+
+	if (measured_in && own && strcmp(measured_in, own + 1) != 0)
+		return;
+	for (const struct mb_node *rank = ranks ? ranks->child : NULL; rank; rank = rank->next)
+		if (mb_row_number(ranks, rank->key->text, &value))
+			fullest = fmax(fullest, value);
+	if (fullest > 0)
+		ret->value[MB_M_PEAK] = fullest * 1048576;
+	else if (mb_row_number(row, "peak_mem", &value) && value > 0 && has(row, "peak_mem_unit", "GiB") &&
+	         has(row, "peak_mem_definition", "max over ranks"))
+		ret->value[MB_M_PEAK] = value * 1073741824.0;
+}
+
 /* Seconds, tokens or TFLOP/s, whichever the source gives first hand; bytes where it says whose peak they are. */
 static void take_results(const struct mb_node *row, struct mb_measured *ret)
 {
@@ -253,9 +279,7 @@ static void take_results(const struct mb_node *row, struct mb_measured *ret)
 		ret->flop_per_s = value * 1e12;
 	else if (mb_row_number(row, "mfu", &value) && value > 0 && has(row, "gpu", "A100"))
 		ret->flop_per_s = value * 312e12;
-	if (mb_row_number(row, "peak_mem", &value) && value > 0 && has(row, "peak_mem_unit", "GiB") &&
-	    has(row, "peak_mem_definition", "max over ranks"))
-		ret->value[MB_M_PEAK] = value * 1073741824.0;
+	take_peak(row, ret);
 }
 
 static const char *refusal(const struct mb_node *row, const struct source *source)
@@ -278,9 +302,10 @@ static const char *write_run(const struct mb_node *row, const struct source *sou
 	const char *why;
 
 	mb_text_add(run, "{");
-	if ((why = mb_published_model(row, run)))
+	if ((why = mb_published_model(row, source->added_tokens, run)))
 		return why;
-	mb_text_printf(run, ", hardware: %s, stack: nemo-25.09, %s", mb_published_hardware(mb_row_text(row, "gpu")), source->assumed);
+	mb_text_printf(run, ", hardware: %s, %s%s", mb_published_hardware(mb_row_text(row, "gpu")),
+	               strstr(source->assumed, "stack: ") ? "" : "stack: nemo-25.09, ", source->assumed);
 	if (!add_columns(row, run))
 		return "its parallel sizes or batch are not stated";
 	if (mb_row_number(row, "mbs", &value))

@@ -108,7 +108,8 @@ static const struct {
 	const char *model, *sets;
 } recipes[] = {
 	{ "moonlight_16b_a3b", ", use_precision_aware_optimizer: true, main_grads_dtype: bf16, exp_avg_dtype: bf16, "
-	                       "exp_avg_sq_dtype: bf16, grad_reduce_in_fp32: false" },
+	                       "exp_avg_sq_dtype: bf16, grad_reduce_in_fp32: false, moe_token_dispatcher_type: alltoall, "
+	                       "moe_shared_expert_overlap: true, apply_rope_fusion: false" },
 };
 
 static void add_recipe(const char *model, struct mb_text *run)

@@ -53,13 +53,13 @@ static const struct size {
 	{ "v_head",  "v_head_dim",          true },
 };
 
-static bool add_sizes(const struct mb_node *from, const struct size *rows, size_t count, struct mb_text *run)
+static bool add_sizes(const struct mb_node *from, const struct size *rows, size_t count, int added_tokens, struct mb_text *run)
 {
 	for (size_t i = 0; i < count; i++) {
 		double value;
 
 		if (mb_row_number(from, rows[i].column, &value))
-			mb_text_printf(run, ", %s: %.0f", rows[i].key, value);
+			mb_text_printf(run, ", %s: %.0f", rows[i].key, value + (strcmp(rows[i].column, "vocab") == 0 ? added_tokens : 0));
 		else if (rows[i].required)
 			return false;
 	}
@@ -84,7 +84,7 @@ static void add_name(const char *name, struct mb_text *run)
 	mb_text_add(run, "'");
 }
 
-const char *mb_published_model(const struct mb_node *row, struct mb_text *run)
+const char *mb_published_model(const struct mb_node *row, int added_tokens, struct mb_text *run)
 {
 	const struct mb_node *arch = mb_node_get(row, "arch"), *mla;
 	const struct family *family = find_family(mb_row_text(arch, "family"));
@@ -98,7 +98,7 @@ const char *mb_published_model(const struct mb_node *row, struct mb_text *run)
 	if (!family)
 		return "its architecture is of a family that the source does not describe";
 	add_name(mb_row_text(row, "model"), run);
-	if (!add_sizes(arch, sizes, sizeof sizes / sizeof sizes[0], run))
+	if (!add_sizes(arch, sizes, sizeof sizes / sizeof sizes[0], added_tokens, run))
 		return "its architecture is not complete";
 	mb_text_printf(run, ", %s", family->implies);
 	if (mb_row_number(arch, "dense_layers", &first) && mb_row_number(arch, "experts", &(double){ 0 })) {
@@ -109,7 +109,7 @@ const char *mb_published_model(const struct mb_node *row, struct mb_text *run)
 	}
 	if ((mla = mb_node_get(arch, "mla"))) {
 		mb_text_add(run, ", multi_latent_attention: true");
-		if (!add_sizes(mla, latent, sizeof latent / sizeof latent[0], run))
+		if (!add_sizes(mla, latent, sizeof latent / sizeof latent[0], 0, run))
 			return "its architecture is not complete";
 	}
 	mb_text_add(run, "}");

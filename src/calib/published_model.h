@@ -5,8 +5,8 @@
 #include "base/text.h"
 #include "desc/node.h"
 
-/* Appends "model: {...}"; NULL, or why the architecture is not complete. */
-const char *mb_published_model(const struct mb_node *row, struct mb_text *run);
+/* Appends "model: {...}", the vocabulary larger by `added_tokens`; NULL, or why the architecture is not complete. */
+const char *mb_published_model(const struct mb_node *row, int added_tokens, struct mb_text *run);
 
 /* The machine that holds such GPUs; NULL when none is shipped. */
 const char *mb_published_hardware(const char *gpu);
