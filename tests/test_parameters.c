@@ -24,12 +24,18 @@ static void count(const char *model, int64_t *total, int64_t *mtp, int64_t *acti
 }
 
 /* Hand-worked: layer = 8192 (64+16) 128 + 8192 8192 + 3 8192 28672 + 2 8192 = 855,654,400; 80 of them, two tables, a norm. */
-Test(parameters, four_models_of_the_specification)
+Test(parameters, models_of_the_specification)
 {
 	static const struct { const char *model; int64_t total, mtp, active; } cases[] = {
+		{ "gpt3-175b", 174615846912, 0, 174615846912 },
+		{ "llama3-8b", 8030261248, 0, 8030261248 },
 		{ "llama3-70b", 80 * INT64_C(855654400) + 2 * INT64_C(128256) * 8192 + 8192, 0, 70553706496 },
 		{ "deepseek-v3", 671026404352, 11610067968, 37552282624 },
+		{ "llama3.1-405b", 405853388800, 0, 405853388800 },
+		{ "mixtral-8x7b", 46702792704, 0, 12879925248 },
 		{ "qwen3-30b-a3b", 30532122624, 0, 3353032704 },
+		{ "qwen3-235b-a22b", 235093634560, 0, 22190763520 },
+		{ "moonlight-16b-a3b", 15960108544, 0, 2914774528 },
 		{ "nemotron-3-nano", 31577937344, 0, 3580073408 },
 	};
 
