@@ -208,7 +208,8 @@ static void expect_twice(const struct mb_plan *p)
 
 /*
  * Twice the samples, twice every saved tensor, up to the 512 bytes of a block. Not proportional, and left out: padding
- * of expert rows and capacities, which round up; the copy that FlashAttention makes from two samples on.
+ * of expert rows and capacities, which round up; the copy that FlashAttention makes from two samples on; sines and
+ * cosines, which are of positions.
  */
 Test(memory_laws, doubling_the_micro_batch_doubles_activations)
 {
@@ -235,7 +236,7 @@ Test(memory_laws, doubling_the_micro_batch_doubles_activations)
 			for (int o = 0; e->kinds[k].present && o < e->kinds[k].op_count; o++) {
 				const struct mb_op *one = &e->kinds[k].ops[o], *two = &other->kinds[k].ops[o];
 
-				for (int s = 0; s < one->saved_count; s++)
+				for (int s = 0; s < one->saved_count && strcmp(one->name, "rotary") != 0; s++)
 					cr_expect(fabs(two->saved[s].bytes - 2 * one->saved[s].bytes) <= 1024,
 					          "kind %d %s %d: %.0f, doubled %.0f: %s", k, one->name, s, one->saved[s].bytes, two->saved[s].bytes, random_tell(&q));
 				cr_expect(fabs(two->forward_transient_bytes - 2 * one->forward_transient_bytes) <= 1024, "%s: %s", one->name, random_tell(&q));

@@ -249,8 +249,8 @@ static void mla_projections(struct mb_build *b, double heads)
 	double row = d->tokens * heads * (2 * dq + m->v_head_dim) * 2 * b->c->params.mla_rope_frac;
 	mb_build_traffic(op, 2 * 0.7 * row, 2 * 1.3 * row);
 	mb_build_kernels(op, 6, 10);
-	if (!b->c->run.apply_rope_fusion)       /* cosine and sine, of queries and of keys */
-		mb_build_keep(op, 4 * d->act_bytes * d->tokens * dr, MB_MLA_UP_PROJ | MB_FULL, 0);
+	if (!b->c->run.apply_rope_fusion)       /* cosine and sine of each position, for queries and for keys */
+		mb_build_keep(op, 4 * d->act_bytes * d->tokens / d->mbs * dr, MB_MLA_UP_PROJ | MB_FULL, 0);
 }
 
 void mb_build_mla(struct mb_build *b)
