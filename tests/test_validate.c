@@ -105,6 +105,46 @@ Test(validate, golden_bars, .timeout = 60)
 	expect_bar("family", "hybrid", "peak_allocated_bytes", 4, 0.006, 0.006, 0.01);
 }
 
+/* Graphs, FSDP and offloading: the least that each row has to reach, in percent. [the prototype's errors, rounded up] */
+static const struct { const char *test; double between, first, peak; } special[] = {
+	{ "resume_torch_dist_attn_cudagraph/golden_values_dev_dgx_h100", 0.5, 0.2, 0.2 },
+	{ "scoped_cudagraph/golden_values_dev_dgx_h100", 1.0, 2.2, 2.0 },
+	{ "scoped_cudagraph/golden_values_dev_dgx_gb200", 0.7, 1.9, 1.1 },
+	{ "deepseek_proxy_fsdp_ep2_fsdp2_ep_overlap/golden_values_dev_dgx_h100", 0.1, 1.7, 0.5 },
+	{ "deepseek_proxy_fsdp_ep2_fsdp2/golden_values_dev_dgx_gb200", 2.9, 1.7, 2.5 },
+	{ "no_mtp_no_a2a_ovlp_fine_grained_offloading/golden_values_dev_dgx_h100", 0.1, 0.8, 2.6 },
+	{ "etp1_fine_grained_offloading/golden_values_dev_dgx_h100", 0.8, 1.3, 3.7 },
+	{ "etp1_fine_grained_offloading/golden_values_dev_dgx_gb200", 0.8, 1.3, 3.2 },
+};
+
+static void expect_within(const struct mb_trial *t, enum mb_measure m, double percent)
+{
+	double error = 100 * (mb_trial_predicted(t, e, m) / t->row->value[m] - 1);
+
+	cr_expect(fabs(error) <= percent, "%s %s: %.2f %%, at most %.2f %%", t->row->id, mb_measure_rows[m].label, error, percent);
+}
+
+Test(validate, graph_fsdp_and_offload_rows, .timeout = 60)
+{
+	size_t found = 0;
+
+	read_published("golden.jsonl");
+	for (int i = 0; i < trials.count; i++) {
+		for (size_t k = 0; k < sizeof special / sizeof special[0]; k++) {
+			const struct mb_trial *t = &trials.trials[i];
+
+			if (!strstr(t->row->id, special[k].test))
+				continue;
+			mb_evaluate(&t->q->c, &t->q->c.run.plan, e);
+			expect_within(t, MB_M_BETWEEN, special[k].between);
+			expect_within(t, MB_M_FIRST_PEAK, special[k].first);
+			expect_within(t, MB_M_PEAK, special[k].peak);
+			found++;
+		}
+	}
+	cr_expect_eq(found, sizeof special / sizeof special[0]);
+}
+
 /* Rows outside of a gap must not hide behind it: few are excluded. */
 Test(validate, few_golden_rows_are_gaps, .timeout = 60)
 {

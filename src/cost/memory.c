@@ -11,8 +11,9 @@
 
 struct chunk_bytes {
 	double saved, forward, backward, replay, loss_forward, loss_backward;
+	double pooled;                  /* of what is saved, in a graph's pool in every step */
+	double experts;                 /* of the forward, what a MoE layer's experts need */
 	double reloaded;                /* offloaded tensors that are back ahead of their backward */
-	double captured;                /* saved by what graphs capture */
 };
 
 struct mb_pipeline mb_memory_pipeline(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d)
@@ -76,7 +77,8 @@ static void kind_events(const struct mb_case *c, const struct mb_plan *p, const 
 	double forward = k->forward_transient_bytes, backward = k->backward_transient_bytes;
 
 	if (layer && layer->ffn == MB_FFN_MOE) {
-		forward = fmax(forward, moe_forward_bytes(c, p, d));
+		ret->experts = fmax(ret->experts, moe_forward_bytes(c, p, d));
+		forward = fmax(forward, ret->experts);
 		if (p->overlap_moe_expert_parallel_comm)
 			backward = fmax(backward, 2 * 2 * d->rows * c->model.hidden_size);
 	}
@@ -148,16 +150,17 @@ static void chunk_events(const struct mb_case *c, const struct mb_plan *p, const
 		ret->saved += (layers - treated) * (e->kinds[k].saved_bytes + e->kinds[k].rounding_bytes);
 		if (treated)
 			ret->saved += treated_bytes(p, &e->treated[k], treated);
+		if (p->cuda_graph_impl == MB_GRAPH_TE && c->run.cuda_graph_warmup_steps == 0)
+			ret->pooled += layers * e->kinds[k].captured_bytes;
 		kind_events(c, p, &e->dims, k, &e->kinds[k], ret);
 		if (treated || e->kinds[k].replay_transient_bytes > 0)
 			ret->replay = fmax(ret->replay, replay_bytes(p, &e->kinds[k], &e->treated[k], treated));
-		ret->captured += layers * e->kinds[k].captured_bytes;
 		offload_events(&e->kinds[k], ret, &running);
 	}
 	if (ret->reloaded > 0) {
 		bool pair = p->overlap_moe_expert_parallel_comm;
 
-		ret->forward = ret->reloaded + (pair ? running + ret->forward : fmax(running, ret->forward));
+		ret->forward = ret->reloaded + (pair ? running + ret->experts : fmax(running, ret->forward));
 		ret->backward = pair ? 0 : ret->backward + ret->reloaded;
 	}
 	if (s->chunks[j].loss) {
@@ -285,30 +288,6 @@ static void explain_event(const struct chunk_bytes *chunks, const struct mb_live
 		m->phase = own->replay > own->backward ? MB_PHASE_REPLAY : MB_PHASE_BACKWARD;
 }
 
-/* Static inputs of captured layers: a hidden state, and with attention a boolean mask, for each pair still to come back. */
-static double graph_static_bytes(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank)
-{
-	const struct mb_dims *d = &e->dims;
-	struct mb_pipeline order = mb_memory_pipeline(c, p, d);
-	double layers[MB_MAX_CHUNKS], each = 2 * d->local_tokens * c->model.hidden_size, mask = 0, workspaces = 0;
-	enum mb_attention_backend kernel = mb_attention_kernel(c);
-	struct mb_live_event deepest;
-
-	if (p->cuda_graph_impl != MB_GRAPH_TE)
-		return 0;
-	if (p->pp == 1 && !p->overlap_moe_expert_parallel_comm)
-		order.micro_batches = 1;
-	for (int v = 0; v < p->vp; v++)
-		layers[v] = e->split.chunks[v * p->pp + rank].layers + e->split.chunks[v * p->pp + rank].mtp;
-	mb_live_peak(&order, rank, layers, NULL, NULL, &deepest);
-	if (d->scope & MB_SCOPE_ATTN)
-		mask = d->mbs * (c->run.seq_length / (double)p->cp) * c->run.seq_length;
-	/* Products of PyTorch run on two more streams, warm-up and capture, from two threads each. */
-	if ((d->scope & MB_SCOPE_ATTN) && (kernel == MB_ATTN_UNFUSED || kernel == MB_ATTN_LOCAL))
-		workspaces = 4 * mb_torch_workspace(c, false);
-	return deepest.bytes * (each + mask) + 2 * each + workspaces;
-}
-
 static double host_activations(const struct mb_plan *p, const struct mb_evaluation *e, int rank, int64_t in_flight)
 {
 	double bytes = 0;
@@ -321,44 +300,22 @@ static double host_activations(const struct mb_plan *p, const struct mb_evaluati
 }
 
 /*
- * Transformer Engine's per-module graphs: saved tensors of captured parts count while they are captured, for every
- * micro-batch in flight, and belong to the graphs' pool ever after. With no warm-up steps capture comes before the first
- * moments exist and no eager step ever runs. [megatron/core/transformer/cuda_graphs.py, transformer_engine/pytorch/graph.py]
+ * The larger of a step and the capture of its modules. Eager warm-up steps run without the static buffers; with none of
+ * them, what is captured never counts again.
  */
-static double capture_bytes(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank,
-                            const struct chunk_bytes *chunks, const double between[MB_MEM_COUNT], double terms[MB_MEM_COUNT])
+static double with_capture(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank, double running,
+                           struct mb_stage_memory *m)
 {
-	struct mb_pipeline order = mb_memory_pipeline(c, p, &e->dims);
-	double saved[MB_MAX_CHUNKS], scores = 0;
-	struct mb_live_event event;
+	double terms[MB_MEM_COUNT], capture = mb_capture_terms(c, p, e, rank, m->between_terms, terms);
 
-	if (p->pp == 1)
-		order.micro_batches = 1;
-	for (int v = 0; v < p->vp; v++)
-		saved[v] = chunks[v].captured;
-	for (int k = 0; k < MB_KIND_COUNT; k++)
-		if (e->kinds[k].present)
-			scores = fmax(scores, e->kinds[k].forward_transient_bytes);
-	mb_live_peak(&order, rank, saved, NULL, NULL, &event);
-	memcpy(terms, between, MB_MEM_COUNT * sizeof terms[0]);
-	terms[MB_MEM_gradient_copy] = terms[MB_MEM_stage_input] = 0;
-	if (c->run.cuda_graph_warmup_steps == 0)
-		terms[MB_MEM_moments] = 0;
-	terms[MB_MEM_activations] = event.bytes;
-	terms[MB_MEM_transient] = scores;
-	return sum_terms(terms);
-}
-
-static double with_capture(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank,
-                           const struct chunk_bytes *chunks, double running, struct mb_stage_memory *m)
-{
-	double terms[MB_MEM_COUNT], capture = capture_bytes(c, p, e, rank, chunks, m->between_terms, terms);
-	bool eager = c->run.cuda_graph_warmup_steps > 0;        /* eager steps run without the static buffers */
-
-	running -= m->between_terms[MB_MEM_graph];
-	m->terms[MB_MEM_graph] = 0;
-	m->first_step_peak_bytes = eager ? m->first_step_peak_bytes - m->between_terms[MB_MEM_graph] : capture;
-	if (eager && running >= capture)
+	if (c->run.cuda_graph_warmup_steps > 0) {
+		running -= m->between_terms[MB_MEM_graph];
+		m->terms[MB_MEM_graph] = 0;
+		m->first_step_peak_bytes -= m->between_terms[MB_MEM_graph];
+	} else {
+		m->first_step_peak_bytes = fmax(m->first_step_peak_bytes, capture);
+	}
+	if (running >= capture)
 		return running;
 	memcpy(m->terms, terms, sizeof terms);
 	m->phase = MB_PHASE_CAPTURE;
@@ -380,12 +337,12 @@ void mb_stage_memory_fill(const struct mb_case *c, const struct mb_plan *p, stru
 	m->dense_params = (int64_t)params.dense;
 	m->expert_params = (int64_t)params.expert;
 	mb_states_fill(c, p, e, rank, &params, m->between_terms, &m->host_bytes);
-	m->between_terms[MB_MEM_graph] = graph_static_bytes(c, p, e, rank);
+	m->between_terms[MB_MEM_graph] = mb_graph_static_bytes(c, p, e, rank);
 	m->between_bytes = sum_terms(m->between_terms);
 	held_between_passes(c, p, &e->dims, rank, &held_forward, &held_backward);
 	for (int v = 0; v < p->vp; v++) {
 		chunk_events(c, p, e, v * p->pp + rank, &chunks[v]);
-		saved[v] = chunks[v].saved;
+		saved[v] = chunks[v].saved - chunks[v].pooled;
 		/* Not at the loss: units are released there, and no gradient waits yet. */
 		chunks[v].forward += fsdp_gathered(c, p, e, &params, false);
 		chunks[v].backward += fsdp_gathered(c, p, e, &params, true);
@@ -404,7 +361,7 @@ void mb_stage_memory_fill(const struct mb_case *c, const struct mb_plan *p, stru
 	                                - (e->dims.micro_batches == 1 ? mb_torch_workspace(c, params.has_loss) : 0), m->between_bytes);
 	explain_event(chunks, &event, held_forward - held_backward, m);
 	if (p->cuda_graph_impl == MB_GRAPH_TE)
-		running = with_capture(c, p, e, rank, chunks, running, m);
+		running = with_capture(c, p, e, rank, running, m);
 	m->peak_bytes = running;
 	m->host_bytes += host_activations(p, e, rank, event.in_flight);
 	if (m->between_bytes >= running) {      /* the optimizer step, with the gradient copy it makes */

@@ -188,8 +188,7 @@ static void fsdp_terms(const struct mb_case *c, const struct mb_plan *p, const s
 		terms[MB_MEM_unsharded] = d->act_bytes * r->unit_free;
 }
 
-/* A fused weight gradient returns a dummy of its shape; one buffer for each distinct shape stays on the rank. */
-static double dummy_bytes(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank)
+double mb_dummy_bytes(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank, unsigned scope)
 {
 	struct { int64_t rows, cols; } seen[64];
 	int count = 0;
@@ -205,6 +204,8 @@ static double dummy_bytes(const struct mb_case *c, const struct mb_plan *p, cons
 		for (int j = rank; j < e->split.chunk_count; j += p->pp)
 			here |= e->split.kinds[j][k] > 0;
 		for (int i = 0; here && i < e->kinds[k].op_count; i++) {
+			if (scope && !(e->kinds[k].ops[i].scope & scope))
+				continue;
 			for (int w = 0; w < e->kinds[k].ops[i].weight_count; w++) {
 				const struct mb_weight *weight = &e->kinds[k].ops[i].weights[w];
 				int s = 0;
@@ -253,10 +254,9 @@ static bool old_lts(const struct mb_case *c)
 	return c->stack.lts && c->stack.month <= MB_MONTH_2025_10;
 }
 
-static double workspace_bytes(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, const struct mb_rank_params *r)
+double mb_workspace_bytes(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_rank_params *r)
 {
-	const struct mb_dims *d = &e->dims;
-	bool moe = c->model.num_moe_experts > 0;
+	bool moe = r->moe_layers > 0;
 	double one = c->hardware.compute_capability >= 90 ? 32 * MIB + 1024 : 4 * MIB, bytes = 2 * mb_torch_workspace(c, r->has_loss), shared = 0;
 	double heads = (double)c->model.num_attention_heads / d->tp, s = c->run.seq_length;
 	bool local = c->run.transformer_impl == MB_IMPL_LOCAL;
@@ -323,8 +323,8 @@ void mb_states_fill(const struct mb_case *c, const struct mb_plan *p, const stru
 	}
 	terms[MB_MEM_rounding] = mb_state_rounding(c, p, e, rank, params, &copy_rounding);
 	terms[MB_MEM_gradient_copy] += copy_rounding;
-	terms[MB_MEM_dummy_wgrad] = dummy_bytes(c, p, e, rank);
-	terms[MB_MEM_workspace] = workspace_bytes(c, p, e, params);
+	terms[MB_MEM_dummy_wgrad] = mb_dummy_bytes(c, p, e, rank, 0);
+	terms[MB_MEM_workspace] = mb_workspace_bytes(c, p, d, params);
 	terms[MB_MEM_dispatch] = dispatch_bytes(c, p, d, params);
 	terms[MB_MEM_batch] = retained_bytes(c, p, d, params);
 	if (p->pp > 1)

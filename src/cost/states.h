@@ -29,6 +29,15 @@ void mb_muon_terms(const struct mb_case *c, const struct mb_plan *p, const struc
 double mb_gradient_bytes(const struct mb_case *c, const struct mb_plan *p);    /* of one main gradient */
 bool mb_fp8_params(const struct mb_case *c);            /* weights are stored quantised */
 double mb_batch_bytes(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d);      /* of a micro-batch */
+
+/*
+ * A fused weight gradient returns a dummy of its shape; one buffer for each distinct shape stays on the rank. `scope`:
+ * only of operations that these graphs capture; 0 for all.
+ */
+double mb_dummy_bytes(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank, unsigned scope);
+
+/* Of libraries, and the shared buffer of tensor parallelism, on a rank with such layers and ends. */
+double mb_workspace_bytes(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_rank_params *r);
 double mb_torch_workspace(const struct mb_case *c, bool has_loss);      /* of one thread, on a stage */
 
 #endif
