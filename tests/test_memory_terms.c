@@ -165,9 +165,19 @@ static int moe_kind(void)
 Test(memory_terms, nemotron_3_nano_differences)
 {
 	const char *run = "model: nemotron-3-nano, hardware: dgx-h100, gpus: 8, seq: 8192, gbs: 8, mbs: 1, ep: 8, stack: nemo-26.08";
-	double act, moe, both;
+	double act, moe, both, peaks[4];
 	int k;
+	static const char *const lists[] = { "[]", "[moe_act]", "[moe]", "[moe, layernorm]" };
 
+	for (size_t i = 0; i < 4; i++) {
+		char rest[128];
+
+		snprintf(rest, sizeof rest, ", recompute_granularity: selective, recompute_modules: %s", lists[i]);
+		evaluate(run, rest);
+		peaks[i] = e->peak_bytes;
+	}
+	expect_rel(peaks[0] - peaks[1], (66.297 - 62.103) * 1e9, 0.01, "moe_act, peaks");
+	expect_rel(peaks[2] - peaks[3], 1.014e9, 0.01, "layernorm on top of moe, peaks");
 	evaluate(run, "");
 	k = moe_kind();
 	act = 23 * removed(run, k, "moe_act");
