@@ -50,10 +50,6 @@ struct mb_traffic_cost { double bytes, remote_bytes, seconds, exposed_seconds; }
 struct mb_kind_cost {
 	bool present;
 	int op_count;
-	struct mb_op ops[MB_MAX_OPS];
-	double op_forward_s[MB_MAX_OPS], op_backward_s[MB_MAX_OPS];     /* device time of each op, replay in the backward */
-	double op_saved_bytes[MB_MAX_OPS];
-
 	double gpu_s[MB_TIME_COUNT];    /* device terms, forward + backward + replay, after coupling */
 	double forward_gpu_s, backward_gpu_s;   /* the same, summed by direction */
 	double host_s;                  /* host time, both directions */
@@ -74,6 +70,11 @@ struct mb_kind_cost {
 	int64_t dense_linear_params, expert_linear_params;      /* of them in fp8-capable linears */
 	int64_t dense_trained_params, expert_trained_params;
 	double tensors;                 /* parameter tensors */
+
+	/* Only the first op_count of these are set. */
+	struct mb_op ops[MB_MAX_OPS];
+	double op_forward_s[MB_MAX_OPS], op_backward_s[MB_MAX_OPS];     /* device time of each op, replay in the backward */
+	double op_saved_bytes[MB_MAX_OPS];
 };
 
 /* How layers are spread: chunk j = v * pp + r lives on rank r. */

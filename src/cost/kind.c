@@ -5,6 +5,7 @@
 #include "cost/bounds.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "cost/roofline.h"
@@ -335,7 +336,8 @@ void mb_kind_cost_fill(const struct mb_case *c, const struct mb_plan *p, const s
 	double hidden;
 
 	memset(&sum, 0, sizeof sum);
-	*ret = (struct mb_kind_cost){ .present = true };
+	memset(ret, 0, offsetof(struct mb_kind_cost, ops));
+	ret->present = true;
 	ret->op_count = mb_ops_build(c, p, d, kind, ret->ops);
 	for (int i = 0; i < ret->op_count; i++) {
 		bool replayed = (ret->ops[i].replayed_by & t.modules) != 0;

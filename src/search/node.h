@@ -14,6 +14,7 @@ struct mb_sizes {
 	bool flat;                      /* no virtual stages under it are legal */
 	bool refined;                   /* the bound is of whole layers, not of parts by themselves */
 	double step_s;                  /* lower bound of every plan under it */
+	double found_s;                 /* of the fastest plan evaluated under it */
 	double points;                  /* legal ones */
 };
 
@@ -67,6 +68,7 @@ struct mb_worker {
 	struct mb_visit *visit;         /* room for visit.c */
 
 	/* The node at hand. */
+	struct mb_sizes *node;
 	struct mb_plan p;
 	struct mb_rows *rows;
 	struct mb_dims d;

@@ -31,6 +31,16 @@ static int by_floor(const void *a, const void *b)
 	return 0;
 }
 
+/* Sizes with the best plans so far first, so that what is worth a look is soon known. */
+static int by_found(const void *a, const void *b)
+{
+	const struct mb_sizes *x = a, *y = b;
+
+	if (x->found_s < y->found_s || x->found_s > y->found_s)
+		return x->found_s < y->found_s ? -1 : 1;
+	return by_floor(a, b);
+}
+
 static int by_rows(const void *a, const void *b)
 {
 	const struct mb_sizes *x = a, *y = b;
@@ -62,6 +72,7 @@ static void fill_floors(struct mb_walk *w, struct mb_worker *k)
 			last = *n;
 		}
 		n->step_s = mb_node_passes(k, n) * model_s;
+		n->found_s = INFINITY;
 	}
 	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_floor);
 	w->floored = true;
@@ -129,6 +140,8 @@ static void refresh(struct mb_walk *w, struct mb_worker *k)
 
 void mb_walk_offer(struct mb_walk *w, struct mb_worker *k, const struct mb_ranked *r)
 {
+	if ((r->verdict == MB_FITS || r->verdict == MB_AT_RISK) && r->step_s < k->node->found_s)
+		k->node->found_s = r->step_s;
 	mb_lock_take(w->lock);
 	mb_best_offer(w->best, r);
 	mb_best_goal(w->best, &k->goal);
@@ -159,7 +172,8 @@ static void work(void *context, int thread)
 		if (!mb_walk_is_near(w, &w->nodes[i], 0, NULL))
 			continue;
 		refresh(w, k);
-		bound = enter(w, k, &w->nodes[i]);
+		k->node = &w->nodes[i];
+		bound = enter(w, k, k->node);
 		if (bound == MB_WORTH && !mb_visit_node(w, k, &w->nodes[i]))
 			bound = MB_BY_MEMORY;
 		if (bound != MB_WORTH)
@@ -214,6 +228,7 @@ static void run_limited(struct mb_walk *w)
 	struct mb_best *best = w->best, empty = *best;
 	double limit = dive(w), factor = 1.005;
 
+	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_found);
 	for (;; factor = factor < 1.1 ? 1 + 3 * (factor - 1) : 2 * factor) {
 		*best = empty;
 		best->max_step_s = factor > 100 ? empty.max_step_s : fmin(limit * factor, empty.max_step_s);
