@@ -39,7 +39,8 @@ struct mb_kind_pieces {
 /* What a stage adds up for each of its layers. */
 struct mb_kind_row {
 	double gpu_s, forward_s, host_s, sync_s;
-	double saved_bytes, offloaded_bytes, replay_transient_bytes;
+	double saved_bytes, offloaded_bytes;
+	double event_bytes;             /* what the backward of a chunk with such a layer needs at least, beyond what is saved */
 };
 
 /* scratch: any kind cost; its contents are lost, except that its ops are those of the kind. */
@@ -49,6 +50,9 @@ void mb_kind_pieces_fill(const struct mb_case *c, const struct mb_plan *p, const
 /* Equal to mb_kind_cost_fill up to rounding. The plan may differ from that of the pieces in EP overlap and pipeline. */
 void mb_kind_row_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_kind_pieces *pieces,
                       struct mb_treatment t, struct mb_kind_row *ret);
+
+/* The bytes of the row alone. */
+void mb_kind_bytes_fill(const struct mb_plan *p, const struct mb_kind_pieces *pieces, struct mb_treatment t, struct mb_kind_row *ret);
 
 /* The times of the row: of sums, host and sync seconds before the factors of the plan, and bytes that go to the host. */
 void mb_brief_row(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_brief *sum, double host_s,

@@ -139,30 +139,49 @@ void mb_brief_row(const struct mb_case *c, const struct mb_plan *p, const struct
 	ret->gpu_s = ret->forward_s + backward - sum->product_s[MB_BACKWARD] * faster;
 }
 
-void mb_kind_row_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_kind_pieces *pieces,
-                      struct mb_treatment t, struct mb_kind_row *ret)
+/*
+ * As in memory.c: a backward's working set beside what was offloaded and is back, or what is made again; full recompute
+ * makes a whole layer again. Under EP overlap what is back is counted with the forward beside.
+ */
+static double event_bytes(const struct mb_plan *p, const struct mb_kind_pieces *pieces, struct mb_treatment t, double removed, double offloaded)
 {
-	struct mb_brief sum = pieces->once;
-	double host = pieces->host_s, offloaded = 0;
+	double backward = offloaded > 0 && p->overlap_moe_expert_parallel_comm ? 0 : pieces->backward_transient_bytes + offloaded;
+	double replay = t.modules & MB_FULL ? pieces->full_saved_bytes : removed;
 
-	*ret = (struct mb_kind_row){ 0 };
-	for (int i = 0; i < pieces->replay_count; i++) {
-		if (!(pieces->replay[i].modules & t.modules))
-			continue;
-		mb_brief_add(&sum, &pieces->replay[i].add);
-		host += pieces->replay[i].host_s;
-	}
+	return backward > replay ? backward : replay;
+}
+
+void mb_kind_bytes_fill(const struct mb_plan *p, const struct mb_kind_pieces *pieces, struct mb_treatment t, struct mb_kind_row *ret)
+{
+	double offloaded = 0, removed = 0, kept = 0;
+
 	for (int i = 0; i < pieces->saved_count; i++) {
 		const struct mb_saved *s = &pieces->saved[i];
 
 		if (s->removed_by & t.modules)
-			ret->replay_transient_bytes += s->bytes;
+			removed += s->bytes;
 		else if (!t.offload_all && !(s->offload & t.offload))
-			ret->saved_bytes += s->bytes;
+			kept += s->bytes;
 		else
 			offloaded += s->bytes;
 	}
 	ret->offloaded_bytes = rint(mb_moved_frac(p, t) * offloaded);
-	ret->saved_bytes += offloaded - ret->offloaded_bytes;
-	mb_brief_row(c, p, d, &sum, host, pieces->sync_s, ret->offloaded_bytes, ret);
+	ret->saved_bytes = kept + (offloaded - ret->offloaded_bytes);
+	ret->event_bytes = event_bytes(p, pieces, t, removed, ret->offloaded_bytes);
+}
+
+void mb_kind_row_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_kind_pieces *pieces,
+                      struct mb_treatment t, struct mb_kind_row *ret)
+{
+	struct mb_brief sum = pieces->once;
+	double host_s = pieces->host_s;
+
+	for (int i = 0; i < pieces->replay_count; i++) {
+		if (!(pieces->replay[i].modules & t.modules))
+			continue;
+		mb_brief_add(&sum, &pieces->replay[i].add);
+		host_s += pieces->replay[i].host_s;
+	}
+	mb_kind_bytes_fill(p, pieces, t, ret);
+	mb_brief_row(c, p, d, &sum, host_s, pieces->sync_s, ret->offloaded_bytes, ret);
 }

@@ -10,6 +10,12 @@ static double larger(double a, double b)
 	return a > b ? a : b;
 }
 
+/* At the loss the head's norm is not there (without_head in cost/memory.c): nothing is sure. */
+static double event_of(const struct mb_piece *p, double event)
+{
+	return p->loss ? 0 : event;
+}
+
 /* All layers alike in treatment. */
 void mb_visit_rows(const struct mb_visit *v, const struct mb_kind_row *rows, struct mb_chunk_costs *ret)
 {
@@ -18,7 +24,7 @@ void mb_visit_rows(const struct mb_visit *v, const struct mb_kind_row *rows, str
 
 	for (int i = 0; i < v->row->piece_count; i++) {
 		const double *layers = mb_piece_layers(s, v->row->pieces[i]);
-		double gpu = 0, forward = 0, host = 0, sync = 0, saved = 0;
+		double gpu = 0, forward = 0, host = 0, sync = 0, saved = 0, event = 0;
 
 		for (int k = 0; k < s->slots.count; k++) {
 			if (!(layers[k] > 0))   /* a row that nothing may have is infinite */
@@ -28,25 +34,31 @@ void mb_visit_rows(const struct mb_visit *v, const struct mb_kind_row *rows, str
 			host += layers[k] * rows[k].host_s;
 			sync += layers[k] * rows[k].sync_s;
 			saved += layers[k] * rows[k].saved_bytes;
+			event = larger(event, rows[k].event_bytes);
 		}
 		ret->step_s[i] = mb_meet(params, gpu, host, sync);
 		ret->forward_s[i] = gpu > 0 ? ret->step_s[i] * forward / gpu : 0;
 		ret->saved_bytes[i] = saved;
+		ret->event_bytes[i] = event_of(&s->pieces[v->row->pieces[i]], event);
 	}
 }
 
-void mb_visit_saved(const struct mb_visit *v, const double *layer_bytes, struct mb_chunk_costs *ret)
+void mb_visit_saved(const struct mb_visit *v, const struct mb_kept *kept, struct mb_chunk_costs *ret)
 {
 	const struct mb_splits *s = v->w->splits;
 
 	for (int i = 0; i < v->row->piece_count; i++) {
 		const double *layers = mb_piece_layers(s, v->row->pieces[i]);
-		double saved = 0;
+		double saved = 0, event = 0;
 
-		for (int k = 0; k < s->slots.count; k++)
-			if (layers[k] > 0)
-				saved += layers[k] * layer_bytes[k];
+		for (int k = 0; k < s->slots.count; k++) {
+			if (!(layers[k] > 0))
+				continue;
+			saved += layers[k] * kept[k].saved_bytes;
+			event = larger(event, kept[k].event_bytes);
+		}
 		ret->saved_bytes[i] = saved;
+		ret->event_bytes[i] = event_of(&s->pieces[v->row->pieces[i]], event);
 	}
 }
 
@@ -80,7 +92,7 @@ void mb_visit_costs(const struct mb_visit *v, const struct mb_kind_row *plain, c
 
 	for (int i = 0; i < v->row->piece_count; i++) {
 		const struct mb_piece *p = &v->w->splits->pieces[v->row->pieces[i]];
-		double gpu = 0, forward = 0, host = 0, sync = 0, saved = 0;
+		double gpu = 0, forward = 0, host = 0, sync = 0, saved = 0, event = 0;
 
 		for (int k = 0; k < slots->count; k++) {
 			int layers = p->kinds[slots->kind[k]], special = layers ? treated_layers(c, p, slots->kind[k], t) : 0;
@@ -91,6 +103,7 @@ void mb_visit_costs(const struct mb_visit *v, const struct mb_kind_row *plain, c
 				host += (layers - special) * plain[k].host_s;
 				sync += (layers - special) * plain[k].sync_s;
 				saved += (layers - special) * plain[k].saved_bytes;
+				event = larger(event, plain[k].event_bytes);
 			}
 			if (special) {
 				gpu += special * t->rows[k].gpu_s;
@@ -98,11 +111,13 @@ void mb_visit_costs(const struct mb_visit *v, const struct mb_kind_row *plain, c
 				host += special * t->rows[k].host_s;
 				sync += special * t->rows[k].sync_s;
 				saved += treated_saved(t, k, special);
+				event = larger(event, t->rows[k].event_bytes);
 			}
 		}
 		ret->step_s[i] = mb_meet(&c->params, gpu, host, sync);
 		ret->forward_s[i] = gpu > 0 ? ret->step_s[i] * forward / gpu : 0;
 		ret->saved_bytes[i] = saved;
+		ret->event_bytes[i] = event_of(p, event);
 	}
 }
 

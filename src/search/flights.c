@@ -6,7 +6,7 @@
 
 static bool covers(const struct mb_flight *a, const struct mb_flight *b, int shares)
 {
-	if (a->bytes < b->bytes || (a->less_one && !b->less_one))
+	if (a->bytes < b->bytes || (a->less_one && !b->less_one) || (b->backward && !a->backward))
 		return false;
 	for (int k = 0; k < shares; k++)
 		if (a->counts[k] < b->counts[k])
@@ -31,12 +31,13 @@ static void add_flight(struct mb_flights *f, int first, const struct mb_flight *
 }
 
 /* Counts by chunk become counts by share. */
-static void add_set(struct mb_visit *v, struct mb_flights *f, int first, int tight, const int32_t *set, bool less_one, double bytes)
+static void add_set(struct mb_visit *v, struct mb_flights *f, int first, int tight, const int32_t *set, struct mb_flight new)
 {
 	const struct mb_rank_run *run = &v->row->runs[v->tight[tight].run];
 	double *counts = f->counts + f->used;
-	struct mb_flight new = { (uint16_t)tight, less_one, bytes, counts };
 
+	new.tight = (uint16_t)tight;
+	new.counts = counts;
 	for (int k = 0; k < run->share_count; k++) {
 		counts[k] = 0;
 		for (int j = 0; j < v->table->vp; j++)
@@ -54,7 +55,7 @@ static void add_loss(struct mb_visit *v, struct mb_flights *f, int first, int ti
 
 	for (int j = 0; j < v->table->vp; j++)
 		set[j] = j < v->table->vp - 1 ? (int32_t)group : 1;
-	add_set(v, f, first, tight, set, false, v->loss_bytes);
+	add_set(v, f, first, tight, set, (struct mb_flight){ .bytes = v->loss_bytes });
 }
 
 /*
@@ -69,11 +70,11 @@ static void fill_tight(struct mb_visit *v, enum mb_flight_kind kind, const struc
 	const int32_t *set = live->sets + (size_t)rank * (MB_LIVE_SETS + 1) * (size_t)vp;
 
 	if (kind != MB_FLIGHTS_PLAIN)
-		add_set(v, f, first, tight, live->warm + (size_t)(rank * vp), false, 0);
+		add_set(v, f, first, tight, live->warm + (size_t)(rank * vp), (struct mb_flight){ .bytes = 0 });
 	if (kind == MB_FLIGHTS_EITHER)
 		return;
 	for (int i = 0; i < live->set_count[rank]; i++, set += vp)
-		add_set(v, f, first, tight, set, kind == MB_FLIGHTS_OVERLAP, 0);
+		add_set(v, f, first, tight, set, (struct mb_flight){ .less_one = kind == MB_FLIGHTS_OVERLAP, .backward = true });
 	if (kind == MB_FLIGHTS_PLAIN && rank == v->table->pp - 1)
 		add_loss(v, f, first, tight);
 }
@@ -81,15 +82,16 @@ static void fill_tight(struct mb_visit *v, enum mb_flight_kind kind, const struc
 static double bytes_of(const struct mb_visit *v, const struct mb_flight *flight, const struct mb_chunk_costs *costs)
 {
 	const struct mb_rank_run *run = &v->row->runs[v->tight[flight->tight].run];
-	double sum = flight->bytes, one = 0;
+	double sum = flight->bytes, one = 0, event = INFINITY;
 
 	for (int k = 0; k < run->share_count; k++) {
-		double saved = costs->saved_bytes[run->shares[k].piece];
+		double saved = costs->saved_bytes[run->shares[k].piece], beside = costs->event_bytes[run->shares[k].piece];
 
 		sum += flight->counts[k] * saved;
 		one = saved > one ? saved : one;
+		event = beside < event ? beside : event;
 	}
-	return flight->less_one ? sum - one : sum;
+	return sum - (flight->less_one ? one : 0) + (flight->backward ? event : 0);
 }
 
 /* Where graphs are captured without an eager step before, the step itself may be smaller than its bound. */

@@ -12,7 +12,7 @@ struct variant {
 	const struct mb_kind_row *full;
 	double *model_s;                /* [rep]; 0: not known yet */
 	const struct mb_kind_row **offloaded;           /* [rep][offloading choice]: [slots] */
-	const double **kept;
+	const struct mb_kept **kept;
 };
 
 void mb_set_group(const struct mb_space *s, const struct mb_group *g, struct mb_plan *p)
@@ -234,35 +234,29 @@ double mb_rows_input_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int g
 
 /* ---- minima ---- */
 
-/* What stays of a layer. */
-static double kept_bytes(const struct mb_kind_pieces *p, unsigned modules, unsigned offload)
-{
-	double bytes = 0;
-
-	for (int i = 0; i < p->saved_count; i++)
-		if (!(p->saved[i].removed_by & modules) && !(p->saved[i].offload & offload))
-			bytes += p->saved[i].bytes;
-	return bytes;
-}
-
-const double *mb_rows_kept(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep, int offload)
+const struct mb_kept *mb_rows_kept(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep, int offload)
 {
 	struct variant *v = variant_of(cache, r, group, f);
-	unsigned moved = cache->l->s->axis[MB_P_OFFLOAD].of[offload].plan.offload_modules;
+	const struct mb_plan *o = &cache->l->s->axis[MB_P_OFFLOAD].of[offload].plan;
+	struct mb_treatment t = { modules_of(cache, rep), o->offload_modules, o->cpu_offloading };
 	size_t at = moved_index(cache, rep, offload);
-	double *kept;
+	struct mb_kept *kept;
 
 	if (!v->kept)
 		v->kept = mb_arena_alloc(&r->arena, moved_count(cache) * sizeof *v->kept);
 	if (v->kept[at])
 		return v->kept[at];
 	v->kept[at] = kept = mb_arena_alloc(&r->arena, (size_t)cache->slots.count * sizeof *kept);
-	for (int i = 0; i < cache->slots.count; i++)
-		kept[i] = kept_bytes(v->pieces[i], modules_of(cache, rep), moved);
+	for (int i = 0; i < cache->slots.count; i++) {
+		struct mb_kind_row row;
+
+		mb_kind_bytes_fill(&v->p, v->pieces[i], t, &row);
+		kept[i] = (struct mb_kept){ row.saved_bytes, row.event_bytes };
+	}
 	return kept;
 }
 
-/* In the order of mb_floors_micro_batch: by feature, then group. */
+/* In the order of mb_floors_model: by feature, then group. */
 static void fill_extremes(struct mb_rows_cache *cache, struct mb_rows *r)
 {
 	int count;
@@ -287,6 +281,7 @@ static void lower(const struct mb_rows_cache *cache, const struct mb_kind_row *f
 		to[i].host_s = cache->graphs_help ? smaller(to[i].host_s, from[i].host_s) : 0;
 		to[i].sync_s = cache->graphs_help ? smaller(to[i].sync_s, from[i].sync_s) : 0;
 		to[i].saved_bytes = smaller(to[i].saved_bytes, from[i].saved_bytes);
+		to[i].event_bytes = smaller(to[i].event_bytes, from[i].event_bytes);
 	}
 }
 
@@ -296,7 +291,7 @@ static struct mb_kind_row *start_least(struct mb_rows_cache *cache, struct mb_ro
 
 	for (int i = 0; i < cache->slots.count; i++)
 		least[i] = (struct mb_kind_row){ .gpu_s = INFINITY, .forward_s = INFINITY, .saved_bytes = INFINITY, .host_s = INFINITY,
-			.sync_s = INFINITY };
+			.sync_s = INFINITY, .event_bytes = INFINITY };
 	return least;
 }
 

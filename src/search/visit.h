@@ -7,12 +7,14 @@
 /* Time and bytes of each piece of the split under one choice. */
 struct mb_chunk_costs {
 	double step_s[MB_MAX_CHUNKS], forward_s[MB_MAX_CHUNKS], saved_bytes[MB_MAX_CHUNKS];
+	double event_bytes[MB_MAX_CHUNKS];      /* what its backward needs beside, at least */
 };
 
 /* Chunks in flight on a rank at once, as counts of its run's shares, with bytes of something else beside them. */
 struct mb_flight {
 	uint16_t tight;
 	bool less_one;                  /* the largest of the chunks is not there */
+	bool backward;                  /* while one of the rank's chunks runs backward */
 	double bytes;
 	const double *counts;           /* [shares of the run] */
 };
@@ -120,7 +122,7 @@ void mb_visit_ranks(struct mb_visit *v);
 void mb_visit_floors(struct mb_visit *v);       /* states in proportion to parameters */
 void mb_visit_holds(struct mb_visit *v);        /* states in full */
 void mb_visit_rows(const struct mb_visit *v, const struct mb_kind_row *rows, struct mb_chunk_costs *ret);
-void mb_visit_saved(const struct mb_visit *v, const double *layer_bytes, struct mb_chunk_costs *ret);   /* layer_bytes: by slot */
+void mb_visit_saved(const struct mb_visit *v, const struct mb_kept *kept, struct mb_chunk_costs *ret);  /* kept: by slot */
 void mb_visit_costs(const struct mb_visit *v, const struct mb_kind_row *plain, const struct mb_treated *t, struct mb_chunk_costs *ret);
 double mb_visit_step(const struct mb_visit *v, const struct mb_chunk_costs *costs, double transfer_s, double hop_s, int optimizer);
 double mb_visit_peak(const struct mb_visit *v, int optimizer);  /* after mb_visit_flight */
