@@ -181,6 +181,7 @@ void mb_visit_holds(struct mb_visit *v)
 /* A rank with the chunks of the one before it has fewer in flight. */
 void mb_visit_ranks(struct mb_visit *v)
 {
+	struct mb_loss_bytes loss = mb_loss_bytes_of(&v->walk->s->c, &v->w->d);
 	int last = v->table->pp - 1, runs = v->row->run_count;
 
 	v->tight_count = 0;
@@ -188,7 +189,8 @@ void mb_visit_ranks(struct mb_visit *v)
 		v->tight[v->tight_count++] = (struct mb_tight){ (uint16_t)i, v->row->runs[i].first };
 	if (v->row->runs[runs - 1].first != last)
 		v->tight[v->tight_count++] = (struct mb_tight){ (uint16_t)(runs - 1), (uint16_t)last };
-	v->loss_bytes = mb_loss_bytes_of(&v->walk->s->c, &v->w->d).forward;
+	v->loss_bytes = loss.forward;
+	v->loss_both_bytes = larger(loss.forward, loss.backward);
 	for (int k = 0; k < MB_FLIGHT_KINDS; k++)
 		v->flights[k].known = false;
 }

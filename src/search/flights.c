@@ -15,14 +15,14 @@ static bool covers(const struct mb_flight *a, const struct mb_flight *b, int sha
 }
 
 /* Adds counts of a tight rank unless a set that is there covers them; drops what they cover. */
-static void add_flight(struct mb_flights *f, int first, const struct mb_flight *new, int shares)
+static void add_flight(struct mb_flights *f, const struct mb_flight *new, int shares)
 {
-	int kept = first;
+	int kept = f->first;
 
-	for (int i = first; i < f->count; i++)
+	for (int i = f->first; i < f->count; i++)
 		if (covers(&f->of[i], new, shares))
 			return;
-	for (int i = first; i < f->count; i++)
+	for (int i = f->first; i < f->count; i++)
 		if (!covers(new, &f->of[i], shares))
 			f->of[kept++] = f->of[i];
 	f->of[kept] = *new;
@@ -31,7 +31,7 @@ static void add_flight(struct mb_flights *f, int first, const struct mb_flight *
 }
 
 /* Counts by chunk become counts by share. */
-static void add_set(struct mb_visit *v, struct mb_flights *f, int first, int tight, const int32_t *set, struct mb_flight new)
+static void add_set(struct mb_visit *v, struct mb_flights *f, int tight, const int32_t *set, struct mb_flight new)
 {
 	const struct mb_rank_run *run = &v->row->runs[v->tight[tight].run];
 	double *counts = f->counts + f->used;
@@ -44,39 +44,62 @@ static void add_set(struct mb_visit *v, struct mb_flights *f, int first, int tig
 			if (v->row->at[j * v->table->pp + run->first] == run->shares[k].piece)
 				counts[k] += set[j];
 	}
-	add_flight(f, first, &new, run->share_count);
+	add_flight(f, &new, run->share_count);
 }
 
 /* The first forward of the last chunk follows a group of each chunk before it, and needs the loss beside. */
-static void add_loss(struct mb_visit *v, struct mb_flights *f, int first, int tight)
+static void add_loss(struct mb_visit *v, struct mb_flights *f, int tight)
 {
 	double group = fmin(fmax(v->w->p.microbatch_group_size, v->table->pp), (double)v->w->micro_batches);
 	int32_t set[MB_MAX_CHUNKS];
 
 	for (int j = 0; j < v->table->vp; j++)
 		set[j] = j < v->table->vp - 1 ? (int32_t)group : 1;
-	add_set(v, f, first, tight, set, (struct mb_flight){ .bytes = v->loss_bytes });
+	add_set(v, f, tight, set, (struct mb_flight){ .bytes = v->loss_bytes });
 }
 
 /*
- * Under EP overlap a forward and a backward run together and hold the larger of their chunks only, and the loss waits
- * for the backward: its sets are those after the warm-up, and all others without their largest chunk. Either: what is
- * in flight with the overlap and without it.
+ * After its warm-up a rank has the last chunk run backward beside a forward, if there is one more: under EP overlap the
+ * loss is needed then, forward and backward as one. Either: a flat pipeline's last rank meets the loss at once.
+ */
+static void add_warm(struct mb_visit *v, struct mb_flights *f, enum mb_flight_kind kind, const struct mb_live *live, int tight)
+{
+	int rank = v->tight[tight].rank, vp = v->table->vp;
+	const int32_t *set = live->warm + (size_t)(rank * vp);
+	struct mb_flight new = { .bytes = 0 };
+	double warm = 0;
+
+	for (int j = 0; j < vp; j++)
+		warm += set[j];
+	new.backward = warm < (double)v->w->micro_batches * vp;
+	add_set(v, f, tight, set, new);
+	if (!new.backward || rank != v->table->pp - 1 || (kind == MB_FLIGHTS_EITHER && vp > 1))
+		return;
+	new.backward = false;
+	new.bytes = kind == MB_FLIGHTS_EITHER ? v->loss_bytes : v->loss_both_bytes;
+	add_set(v, f, tight, set, new);
+}
+
+/*
+ * Under EP overlap a forward and a backward run together and hold the larger of their chunks only: its sets are those
+ * after the warm-up, and all others without their largest chunk. Either: what is in flight with the overlap and without
+ * it.
  */
 static void fill_tight(struct mb_visit *v, enum mb_flight_kind kind, const struct mb_live *live, int tight)
 {
 	struct mb_flights *f = &v->flights[kind];
-	int rank = v->tight[tight].rank, first = f->count, vp = v->table->vp;
+	int rank = v->tight[tight].rank, vp = v->table->vp;
 	const int32_t *set = live->sets + (size_t)rank * (MB_LIVE_SETS + 1) * (size_t)vp;
 
+	f->first = f->count;
 	if (kind != MB_FLIGHTS_PLAIN)
-		add_set(v, f, first, tight, live->warm + (size_t)(rank * vp), (struct mb_flight){ .bytes = 0 });
+		add_warm(v, f, kind, live, tight);
 	if (kind == MB_FLIGHTS_EITHER)
 		return;
 	for (int i = 0; i < live->set_count[rank]; i++, set += vp)
-		add_set(v, f, first, tight, set, (struct mb_flight){ .less_one = kind == MB_FLIGHTS_OVERLAP, .backward = true });
+		add_set(v, f, tight, set, (struct mb_flight){ .less_one = kind == MB_FLIGHTS_OVERLAP, .backward = true });
 	if (kind == MB_FLIGHTS_PLAIN && rank == v->table->pp - 1)
-		add_loss(v, f, first, tight);
+		add_loss(v, f, tight);
 }
 
 static double bytes_of(const struct mb_visit *v, const struct mb_flight *flight, const struct mb_chunk_costs *costs)

@@ -22,7 +22,7 @@ struct mb_flight {
 /* Sets of which one is the largest, for every tight rank. */
 struct mb_flights {
 	bool known;
-	int count, used;
+	int count, used, first;         /* first: of the rank at hand, while they are filled */
 	struct mb_flight of[(MB_LIVE_SETS + 2) * (MB_MAX_STAGES + 1)];
 	double counts[(MB_LIVE_SETS + 2) * 2 * MB_MAX_CHUNKS];
 };
@@ -50,7 +50,8 @@ struct mb_visit {
 	struct mb_hold *floors;         /* [runs] */
 	int tight_count;
 	struct mb_tight { uint16_t run, rank; } tight[MB_MAX_STAGES + 1];       /* no earlier rank exceeds it in memory */
-	double loss_bytes, flight_bytes[MB_MAX_STAGES + 1];     /* flight: by tight rank, of the costs looked at */
+	double loss_bytes, loss_both_bytes;     /* of the loss forward, and of the larger of forward and backward */
+	double flight_bytes[MB_MAX_STAGES + 1];            /* by tight rank, of the costs looked at */
 	struct mb_flights *flights;     /* [MB_FLIGHT_KINDS], filled when asked for */
 	enum mb_flight_kind least_flights;      /* no feature keeps less in flight */
 	bool closely;                   /* ranks' states are known in full */
