@@ -72,7 +72,66 @@ static const char *const runs[] = {
 	"model: llama3-70b, hardware: dgx-h100, gpus: 64, seq: 8192, gbs: 256, precision: fp8_cs, tp: 4, sp: true, pp: 8",
 	"model: nemotron-3-nano, hardware: gb300-nvl72, gpus: 8, seq: 8192, gbs: 512, precision: fp8_mx, ep: 8",
 	"model: gpt-oss-120b, hardware: dgx-b200, gpus: 64, seq: 4096, gbs: 1280, precision: bf16, ep: 8",
+	"model: qwen3-30b-a3b, hardware: dgx-h100, gpus: 16, seq: 4096, gbs: 32, precision: bf16, ep: 16, overlap_moe_expert_parallel_comm: true",
 };
+
+#define OVERLAPPED "model: qwen3-30b-a3b, seq: 4096, precision: bf16, overlap_moe_expert_parallel_comm: true, " \
+	"moe_token_dispatcher_type: alltoall, cuda_graph_impl: none"
+
+static double layer_seconds(const char *yaml, double gap_s, double *ret_gaps_s)
+{
+	static struct mb_query q;
+	static struct mb_kind_cost cost;
+	struct mb_dims d;
+
+	load_query(yaml, &arena, &q);
+	q.c.params.kernel_gap_s = gap_s;
+	mb_dims_fill(&q.c, &q.c.run.plan, &d);
+	mb_kind_cost_fill(&q.c, &q.c.run.plan, &d, 0, (struct mb_treatment){ 0, 0, false }, &cost);
+	*ret_gaps_s = cost.gpu_s[MB_TIME_gaps];
+	return cost.forward_gpu_s + cost.backward_gpu_s;
+}
+
+/* Transfers go on while no kernel runs: where they are the longer part, gaps beside them cost less than they last. */
+Test(kind, gaps_run_beside_communication)
+{
+	static const struct { const char *yaml; bool bound_by_transfers; } cases[] = {
+		{ "{" OVERLAPPED ", hardware: dgx-h100, gpus: 64, gbs: 1024, ep: 64}", true },
+		{ "{" OVERLAPPED ", hardware: dgx-h100, gpus: 8, gbs: 1024, ep: 8}", false },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		double few_s, many_s, few = layer_seconds(cases[i].yaml, 4e-6, &few_s), many = layer_seconds(cases[i].yaml, 5e-6, &many_s);
+		double share = (many - few) / (many_s - few_s);
+
+		cr_expect(share > 0 && share < 1.0001, "%s: %g", cases[i].yaml, share);
+		cr_expect((share < 0.6) == cases[i].bound_by_transfers, "%s: %g", cases[i].yaml, share);
+	}
+}
+
+/* The first forward and the last backward have no partner: of one micro-batch nothing is hidden, of many all but one's. */
+Test(kind, one_micro_batch_of_a_step_is_not_overlapped)
+{
+	struct mb_evaluation *e = mb_evaluation_new();
+	static struct mb_query q;
+	double exposed_s[3], busy_s[3];
+
+	for (int i = 0; i < 3; i++) {
+		const struct mb_traffic_cost *out = &e->traffic[MB_TRAFFIC_EP_DISPATCH], *back = &e->traffic[MB_TRAFFIC_EP_COMBINE];
+		char yaml[512];
+
+		snprintf(yaml, sizeof yaml, "{" OVERLAPPED ", hardware: dgx-h100, gpus: 16, ep: 16, gbs: %d}", 16 * (i + 1));
+		load_query(yaml, &arena, &q);
+		load_evaluate(&q, e);
+		exposed_s[i] = e->time_terms[MB_TIME_ep];
+		busy_s[i] = out->seconds + back->seconds;
+		expect_rel(out->exposed_seconds + back->exposed_seconds, exposed_s[i], 1e-9, "the exchanges' share of the step");
+	}
+	expect_rel(exposed_s[0], busy_s[0], 1e-9, "one micro-batch");
+	cr_expect_lt(exposed_s[1] - exposed_s[0], busy_s[0], "the second one's transfers hide");
+	expect_rel(exposed_s[2] - exposed_s[1], exposed_s[1] - exposed_s[0], 1e-9, "and so do the third one's");
+	mb_evaluation_free(e);
+}
 
 /* Every module set against every larger one: recompute only adds time and only removes saved bytes. */
 Test(kind, recompute_trades_time_for_memory)

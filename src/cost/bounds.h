@@ -13,7 +13,7 @@ enum { MB_KIND_REPLAYS = 12, MB_KIND_TENSORS = 32 };
 struct mb_brief {
 	double all_s[MB_DIRECTIONS];            /* without expert dispatch and combine */
 	double product_s[MB_DIRECTIONS];        /* dense and expert matrix products, at the clock of a busy device */
-	double compute_s[MB_DIRECTIONS];        /* what expert communication can hide behind */
+	double compute_s[MB_DIRECTIONS];        /* what expert communication can hide behind, gaps included */
 	double expert_comm_s[MB_DIRECTIONS];    /* dispatch and combine before any overlap */
 	double attention_s, shared_s;
 };

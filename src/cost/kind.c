@@ -170,7 +170,7 @@ static double hidden_share(const struct mb_case *c, const struct mb_plan *p, con
 	double compute[MB_DIRECTIONS] = { 0, 0 };
 
 	for (int dir = 0; dir < MB_DIRECTIONS; dir++)
-		for (int i = MB_TIME_gemm; i <= MB_TIME_quantise; i++)
+		for (int i = MB_TIME_gemm; i <= MB_TIME_gaps; i++)
 			compute[dir] += sum->s[dir][i];
 	return mb_hidden_share(c, p, d, sum->expert_comm_s[MB_FORWARD] + sum->expert_comm_s[MB_BACKWARD], compute[MB_FORWARD],
 	                       compute[MB_BACKWARD], sum->shared_s);

@@ -43,7 +43,7 @@ static void add_directions(const struct mb_sums *from, int dir, struct mb_brief 
 
 	for (int i = 0; i < MB_TIME_COUNT; i++)
 		to->all_s[dir] += s[i];
-	for (int i = MB_TIME_gemm; i <= MB_TIME_quantise; i++)
+	for (int i = MB_TIME_gemm; i <= MB_TIME_gaps; i++)
 		to->compute_s[dir] += s[i];
 	to->product_s[dir] += s[MB_TIME_gemm] + s[MB_TIME_expert_gemm];
 	to->attention_s += s[MB_TIME_attention];
