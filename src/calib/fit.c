@@ -6,6 +6,7 @@
 
 #include <gsl/gsl_blas.h>
 #include <gsl/gsl_errno.h>
+#include <gsl/gsl_linalg.h>
 #include <gsl/gsl_multifit_nlinear.h>
 
 #include "calib/fit_private.h"
@@ -65,7 +66,7 @@ static int residuals_gsl(const gsl_vector *x, void *context, gsl_vector *f)
 
 	mb_fit_residuals(fit, x->data, f->data);
 	for (int j = 0; j < fit->free_count; j++)
-		gsl_vector_set(f, (size_t)(fit->count + j), gsl_vector_get(x, (size_t)j));
+		gsl_vector_set(f, (size_t)(fit->count + j), gsl_vector_get(x, (size_t)j) - fit->free[j].center);
 	return GSL_SUCCESS;
 }
 
@@ -88,7 +89,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* 1.4826 times the median of absolute residuals estimates the standard deviation of a normal. */
-static double robust_noise(const struct mb_fit *fit, double *room)
+double mb_fit_noise(const struct mb_fit *fit, double *room)
 {
 	for (int i = 0; i < fit->count; i++)
 		room[i] = fabs(fit->residual[i]);
@@ -96,14 +97,20 @@ static double robust_noise(const struct mb_fit *fit, double *room)
 	return fmax(1.4826 * (room[(fit->count - 1) / 2] + room[fit->count / 2]) / 2, noise_floor);
 }
 
-static void weigh(struct mb_fit *fit, gsl_vector *w)
+void mb_fit_weigh(struct mb_fit *fit)
 {
 	for (int i = 0; i < fit->count; i++) {
 		double size = fabs(fit->residual[i]) / fit->noise;
 
 		fit->weight[i] = (size > huber ? huber / size : 1) / (fit->noise * fit->noise);
-		gsl_vector_set(w, (size_t)i, fit->weight[i]);
 	}
+}
+
+static void weigh(struct mb_fit *fit, gsl_vector *w)
+{
+	mb_fit_weigh(fit);
+	for (int i = 0; i < fit->count; i++)
+		gsl_vector_set(w, (size_t)i, fit->weight[i]);
 	for (int j = 0; j < fit->free_count; j++)
 		gsl_vector_set(w, (size_t)(fit->count + j), 1 / (fit->free[j].sigma * fit->free[j].sigma));
 }
@@ -131,12 +138,29 @@ static bool minimise(struct mb_fit *fit, gsl_vector *x, const gsl_vector *w)
 	return status == GSL_SUCCESS;
 }
 
+bool mb_fit_invert(const struct mb_fit *fit, double *ret_inverse)
+{
+	size_t p = (size_t)fit->free_count;
+	gsl_matrix_view a = gsl_matrix_view_array(ret_inverse, p, p);
+
+	memset(ret_inverse, 0, p * p * sizeof *ret_inverse);
+	for (int i = 0; i < fit->count; i++) {
+		const double *row = &fit->jacobian[(size_t)i * p];
+
+		for (size_t j = 0; j < p; j++)
+			for (size_t k = 0; k < p; k++)
+				ret_inverse[j * p + k] += fit->weight[i] * row[j] * row[k];
+	}
+	for (size_t j = 0; j < p; j++)
+		ret_inverse[j * p + j] += 1 / (fit->free[j].sigma * fit->free[j].sigma);
+	return gsl_linalg_cholesky_decomp1(&a.matrix) == 0 && gsl_linalg_cholesky_invert(&a.matrix) == 0;
+}
+
 static bool spread(struct mb_fit *fit, struct mb_diags *diags)
 {
 	int p = fit->free_count;
-	double *right = mb_arena_alloc(fit->arena, (size_t)p * sizeof *right);
 
-	if (!mb_fit_normal(fit, NULL, right, fit->covariance))
+	if (!mb_fit_invert(fit, fit->covariance))
 		return mb_fail(diags, (struct mb_pos){ 0 }, "the fit has no covariance: too little information");
 	for (int j = 0; j < p; j++) {
 		struct mb_free *f = &fit->free[j];
@@ -146,43 +170,61 @@ static bool spread(struct mb_fit *fit, struct mb_diags *diags)
 		f->information = fmax(0, 1 - variance / (f->sigma * f->sigma));
 		f->kept = f->information < least_information;
 		if (f->kept)
-			f->x = 0;
+			f->x = f->center;
 	}
 	return true;
 }
 
-bool mb_fit_solve(struct mb_fit *fit, struct mb_diags *diags)
+/* From ret: weights and noise of where it stands, and the minimum under them, in turns. */
+static bool descend(struct mb_fit *fit, double *ret)
 {
 	size_t n = (size_t)(fit->count + fit->free_count), p = (size_t)fit->free_count;
-	gsl_error_handler_t *before = gsl_set_error_handler_off();
-	gsl_vector *x = gsl_vector_calloc(p), *w = gsl_vector_alloc(n);
-	double *room = mb_arena_alloc(fit->arena, (size_t)fit->count * sizeof *room);
-	bool ok = x && w;
+	gsl_vector *w = gsl_vector_alloc(n);
+	gsl_vector_view x = gsl_vector_view_array(ret, p);
+	double *room = malloc((size_t)fit->count * sizeof *room);
+	bool ok = w && room;
 
-	fit->noise = noise_start;
-	if (ok) {
-		mb_fit_residuals(fit, x->data, fit->residual);
-		mb_fit_jacobian(fit, x->data, true, fit->jacobian);
-		for (size_t i = 0; i < (size_t)fit->count * p; i++)
-			fit->idle[i] = fabs(fit->jacobian[i]) < 1e-9;
-	}
 	for (int r = 0; ok && r < rounds; r++) {
 		weigh(fit, w);
-		ok = minimise(fit, x, w);
-		mb_fit_residuals(fit, x->data, fit->residual);
-		fit->noise = robust_noise(fit, room);
+		ok = minimise(fit, &x.vector, w);
+		mb_fit_residuals(fit, ret, fit->residual);
+		fit->noise = mb_fit_noise(fit, room);
 	}
-	if (ok) {
+	if (ok)
 		weigh(fit, w);
+	free(room);
+	gsl_vector_free(w);
+	return ok;
+}
+
+/* The idle ones are those without influence here. */
+static void begin(struct mb_fit *fit, const double *x)
+{
+	fit->noise = noise_start;
+	mb_fit_residuals(fit, x, fit->residual);
+	mb_fit_jacobian(fit, x, true, fit->jacobian);
+	for (int i = 0; i < fit->count * fit->free_count; i++)
+		fit->idle[i] = fabs(fit->jacobian[i]) < 1e-9;
+}
+
+bool mb_fit_solve(struct mb_fit *fit, struct mb_diags *diags)
+{
+	gsl_error_handler_t *before = gsl_set_error_handler_off();
+	double *x = mb_arena_alloc(fit->arena, (size_t)fit->free_count * sizeof *x);
+	bool ok;
+
+	for (int j = 0; j < fit->free_count; j++)
+		x[j] = fit->free[j].center;
+	begin(fit, x);
+	ok = descend(fit, x);
+	if (ok) {
 		for (int j = 0; j < fit->free_count; j++)
-			fit->free[j].x = gsl_vector_get(x, (size_t)j);
-		mb_fit_jacobian(fit, x->data, true, fit->jacobian);
+			fit->free[j].x = x[j];
+		mb_fit_jacobian(fit, x, true, fit->jacobian);
 		ok = spread(fit, diags);
 	} else {
 		mb_fail(diags, (struct mb_pos){ 0 }, "the fit did not converge");
 	}
-	gsl_vector_free(x);
-	gsl_vector_free(w);
 	gsl_set_error_handler(before);
 	return ok;
 }

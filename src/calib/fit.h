@@ -4,6 +4,7 @@
  *     sum_i w_i (log predicted_i - log measured_i)^2 / noise^2  +  sum_j x_j^2 / sigma_j^2
  *
  * x_j: logarithm of a free parameter over its value in the descriptor; sigma_j: the descriptor's. w_i: Huber's weight.
+ * From the priors of before the shipped fit, x_j - center_j takes the place of x_j in the second sum.
  */
 #ifndef MBSIM_CALIB_FIT_H
 #define MBSIM_CALIB_FIT_H
@@ -20,14 +21,16 @@ struct mb_free {
 	int architecture;               /* enum mb_arch; -1: the stack's */
 	double value, sigma;            /* prior: of the base file */
 	struct mb_pos pos;              /* where the prior stands */
+	double center;                  /* logarithm of the prior over the value; 0 unless the fit is from_priors */
 	double x;                       /* fitted logarithm of the factor */
 	double spread;                  /* standard deviation of x */
 	double information;             /* share that the data give, 0..1 */
-	bool kept;                      /* the data cannot determine it: x is 0 */
+	bool kept;                      /* the data cannot determine it: x is the prior's */
 };
 
 struct mb_fit_options {
 	double loosen;                  /* factor on sigma of values that were themselves fitted; 1: take them at their word */
+	bool from_priors;               /* where a value was fitted: what was expected before, in place of it */
 	bool whole_runs;                /* only rows that gave a whole run */
 	const char *also;               /* names, separated by commas, that are free too; NULL: none */
 };
@@ -57,8 +60,8 @@ bool mb_fit_prepare(struct mb_fit *fit, const struct mb_trials *trials, const st
 bool mb_fit_solve(struct mb_fit *fit, struct mb_diags *diags);
 
 /*
- * Errors of every trial when its group is left out, in the order of fit->trials; the fit without it starts from the
- * solution and keeps its weights. Returns the number of groups.
+ * Errors of every trial when its group is left out, in the order of fit->trials: the whole fit again, weights and noise
+ * included, from the solution. Returns the number of groups.
  */
 int mb_fit_leave_out(struct mb_fit *fit, enum mb_leave leave, double *ret_errors);
 

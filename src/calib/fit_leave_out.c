@@ -2,32 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <gsl/gsl_linalg.h>
-
 #include "calib/fit_private.h"
-
-bool mb_fit_normal(struct mb_fit *fit, const bool *left_out, double *right, double *ret_inverse)
-{
-	size_t p = (size_t)fit->free_count;
-	gsl_matrix_view a = gsl_matrix_view_array(ret_inverse, p, p);
-
-	memset(ret_inverse, 0, p * p * sizeof *ret_inverse);
-	memset(right, 0, p * sizeof *right);
-	for (int i = 0; i < fit->count; i++) {
-		const double *row = &fit->jacobian[(size_t)i * p];
-
-		if (left_out && left_out[i])
-			continue;
-		for (size_t j = 0; j < p; j++) {
-			right[j] += fit->weight[i] * row[j] * fit->residual[i];
-			for (size_t k = 0; k < p; k++)
-				ret_inverse[j * p + k] += fit->weight[i] * row[j] * row[k];
-		}
-	}
-	for (size_t j = 0; j < p; j++)
-		ret_inverse[j * p + j] += 1 / (fit->free[j].sigma * fit->free[j].sigma);
-	return gsl_linalg_cholesky_decomp1(&a.matrix) == 0 && gsl_linalg_cholesky_invert(&a.matrix) == 0;
-}
 
 static bool same_group(const struct mb_trial *a, const struct mb_trial *b, enum mb_leave leave)
 {
@@ -47,44 +22,118 @@ static bool same_group(const struct mb_trial *a, const struct mb_trial *b, enum 
 	return false;
 }
 
-/* One Gauss-Newton step without the marked trials; what only they determined must not run away. */
-static bool step_without(struct mb_fit *fit, const bool *left_out, double *x, double *right, double *inverse)
+/* Room for fits to a part of the trials. */
+struct part {
+	struct mb_fit fit;
+	double *inverse, *move, *tried, *noise_room;
+};
+
+static void part_init(const struct mb_fit *fit, struct part *ret)
 {
-	int p = fit->free_count;
+	struct mb_arena *a = fit->arena;
+	size_t n = (size_t)fit->count, p = (size_t)fit->free_count;
 
-	if (!mb_fit_normal(fit, left_out, right, inverse))
-		return false;
-	for (int j = 0; j < p; j++)
-		right[j] += x[j] / (fit->free[j].sigma * fit->free[j].sigma);
-	for (int j = 0; j < p; j++) {
-		double move = 0;
-
-		for (int k = 0; k < p; k++)
-			move -= inverse[j * p + k] * right[k];
-		x[j] += fmin(fmax(move, -2 * fit->free[j].sigma), 2 * fit->free[j].sigma);
-	}
-	return true;
+	ret->fit = *fit;
+	ret->fit.trials = mb_arena_alloc(a, n * sizeof *ret->fit.trials);
+	ret->fit.residual = mb_arena_alloc(a, n * sizeof(double));
+	ret->fit.weight = mb_arena_alloc(a, n * sizeof(double));
+	ret->fit.jacobian = mb_arena_alloc(a, n * p * sizeof(double));
+	ret->fit.idle = mb_arena_alloc(a, n * p * sizeof(bool));
+	ret->inverse = mb_arena_alloc(a, p * p * sizeof(double));
+	ret->move = mb_arena_alloc(a, p * sizeof(double));
+	ret->tried = mb_arena_alloc(a, p * sizeof(double));
+	ret->noise_room = mb_arena_alloc(a, n * sizeof(double));
 }
 
-/*
- * From the full solution x to the one without the marked trials: with the Jacobian of the full solution where few trials
- * go, with one of its own at each step where many do.
- */
-static void solve_without(struct mb_fit *fit, const bool *left_out, double *x, double *right, double *inverse)
+/* The trials that are not left out, and what the whole fit knows of them where it ended. */
+static void part_take(const struct mb_fit *fit, const bool *left_out, struct part *ret)
 {
-	int marked = 0;
+	int p = fit->free_count, kept = 0;
+
+	for (int i = 0; i < fit->count; i++) {
+		if (left_out[i])
+			continue;
+		ret->fit.trials[kept] = fit->trials[i];
+		ret->fit.residual[kept] = fit->residual[i];
+		memcpy(&ret->fit.jacobian[kept * p], &fit->jacobian[i * p], (size_t)p * sizeof *fit->jacobian);
+		memcpy(&ret->fit.idle[kept * p], &fit->idle[i * p], (size_t)p * sizeof *fit->idle);
+		kept++;
+	}
+	ret->fit.count = kept;
+}
+
+/* The sum that the fit makes least, under the weights of the moment. */
+static double objective(const struct mb_fit *fit, const double *x)
+{
+	double sum = 0;
 
 	for (int i = 0; i < fit->count; i++)
-		marked += left_out[i];
-	int steps = 20 * marked > fit->count ? 4 : 2;
+		sum += fit->weight[i] * fit->residual[i] * fit->residual[i];
+	for (int j = 0; j < fit->free_count; j++) {
+		double off = (x[j] - fit->free[j].center) / fit->free[j].sigma;
 
-	for (int step = 0; step < steps; step++) {
-		/* The first step starts where everything is known. */
+		sum += off * off;
+	}
+	return sum;
+}
+
+/* The Gauss-Newton step from x; returns its largest share of a standard deviation, negative without a step. */
+static double find_move(struct part *part, const double *x)
+{
+	const struct mb_fit *fit = &part->fit;
+	int p = fit->free_count;
+	double largest = 0;
+
+	if (!mb_fit_invert(fit, part->inverse))
+		return -1;
+	for (int j = 0; j < p; j++) {
+		part->tried[j] = (x[j] - fit->free[j].center) / (fit->free[j].sigma * fit->free[j].sigma);
+		for (int i = 0; i < fit->count; i++)
+			part->tried[j] += fit->weight[i] * fit->jacobian[i * p + j] * fit->residual[i];
+	}
+	for (int j = 0; j < p; j++) {
+		part->move[j] = 0;
+		for (int k = 0; k < p; k++)
+			part->move[j] -= part->inverse[j * p + k] * part->tried[k];
+		largest = fmax(largest, fabs(part->move[j]) / sqrt(part->inverse[j * p + j]));
+	}
+	return largest;
+}
+
+/* Goes the move, or the half or quarter of it that improves; false when none does. */
+static bool go(struct part *part, double *x)
+{
+	struct mb_fit *fit = &part->fit;
+	double before = objective(fit, x), share = 1;
+
+	for (int halved = 0; halved < 4; halved++, share /= 2) {
+		for (int j = 0; j < fit->free_count; j++)
+			part->tried[j] = x[j] + share * part->move[j];
+		mb_fit_residuals(fit, part->tried, fit->residual);
+		if (objective(fit, part->tried) <= before) {
+			memcpy(x, part->tried, (size_t)fit->free_count * sizeof *x);
+			return true;
+		}
+	}
+	mb_fit_residuals(fit, x, fit->residual);
+	return false;
+}
+
+/* The minimum for the part's trials, from the whole fit's x into x: weights, noise and derivatives are all its own. */
+static void part_solve(struct part *part, double *x)
+{
+	const double negligible = 0.05;         /* standard deviations */
+	const int most = 10;
+
+	for (int step = 0; step < most; step++) {
+		double largest;
+
+		part->fit.noise = mb_fit_noise(&part->fit, part->noise_room);
+		mb_fit_weigh(&part->fit);
 		if (step > 0)
-			mb_fit_residuals(fit, x, fit->residual);
-		if (step > 0 && steps > 2)
-			mb_fit_jacobian(fit, x, false, fit->jacobian);
-		if (!step_without(fit, left_out, x, right, inverse))
+			mb_fit_jacobian(&part->fit, x, false, part->fit.jacobian);
+		largest = find_move(part, x);
+		if (largest < 0 || !go(part, x) || largest < negligible)
 			return;
 	}
 }
@@ -93,14 +142,11 @@ int mb_fit_leave_out(struct mb_fit *fit, enum mb_leave leave, double *ret_errors
 {
 	size_t n = (size_t)fit->count, p = (size_t)fit->free_count;
 	bool *left_out = mb_arena_alloc(fit->arena, n * sizeof *left_out), *done = mb_arena_alloc(fit->arena, n * sizeof *done);
-	double *x = mb_arena_alloc(fit->arena, p * sizeof *x), *right = mb_arena_alloc(fit->arena, p * sizeof *right);
-	double *inverse = mb_arena_alloc(fit->arena, p * p * sizeof *inverse);
-	double *residual = mb_arena_alloc(fit->arena, n * sizeof *residual);
-	double *jacobian = mb_arena_alloc(fit->arena, n * p * sizeof *jacobian);
+	double *x = mb_arena_alloc(fit->arena, p * sizeof *x);
+	struct part part;
 	int groups = 0;
 
-	memcpy(residual, fit->residual, n * sizeof *residual);
-	memcpy(jacobian, fit->jacobian, n * p * sizeof *jacobian);
+	part_init(fit, &part);
 	for (int g = 0; g < fit->count; g++) {
 		if (done[g])
 			continue;
@@ -108,9 +154,9 @@ int mb_fit_leave_out(struct mb_fit *fit, enum mb_leave leave, double *ret_errors
 		for (int i = 0; i < fit->count; i++)
 			left_out[i] = same_group(fit->trials[g], fit->trials[i], leave);
 		mb_fit_values(fit, x);
-		memcpy(fit->residual, residual, n * sizeof *residual);
-		memcpy(fit->jacobian, jacobian, n * p * sizeof *jacobian);
-		solve_without(fit, left_out, x, right, inverse);
+		part_take(fit, left_out, &part);
+		if (part.fit.count > 0)
+			part_solve(&part, x);
 		mb_fit_apply(fit, x);
 		for (int i = 0; i < fit->count; i++) {
 			if (left_out[i]) {
@@ -119,8 +165,6 @@ int mb_fit_leave_out(struct mb_fit *fit, enum mb_leave leave, double *ret_errors
 			}
 		}
 	}
-	memcpy(fit->residual, residual, n * sizeof *residual);
-	memcpy(fit->jacobian, jacobian, n * p * sizeof *jacobian);
 	mb_fit_apply(fit, NULL);
 	return groups;
 }

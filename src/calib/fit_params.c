@@ -85,7 +85,12 @@ static void take(struct mb_free *f, const struct mb_trial *t, const struct mb_pr
 
 	f->value = given(t, f->id);
 	f->sigma = p->origin == MB_FITTED ? sigma * options->loosen : sigma;
+	f->center = 0;
 	f->pos = p->pos;
+	if (options->from_priors && p->prior > 0) {
+		f->center = log(p->prior / f->value);
+		f->sigma = p->prior_sigma;
+	}
 }
 
 /*

@@ -17,10 +17,13 @@ void mb_fit_jacobian(struct mb_fit *fit, const double *x, bool everything, doubl
 /* Whether a parameter has a say in a trial. */
 bool mb_fit_touches(const struct mb_free *f, const struct mb_trial *t);
 
-/*
- * Inverse of J' W J + diag(1 / sigma^2) over the trials that `left_out` does not mark (NULL: all). `right` holds
- * J' W r of those trials afterwards. False when it is singular.
- */
-bool mb_fit_normal(struct mb_fit *fit, const bool *left_out, double *right, double *ret_inverse);
+/* Spread of the residuals, as far as outliers do not decide it; room [count]. */
+double mb_fit_noise(const struct mb_fit *fit, double *room);
+
+/* Weights of the trials, from residuals and noise. */
+void mb_fit_weigh(struct mb_fit *fit);
+
+/* Inverse of J' W J + diag(1 / sigma^2); false when it is singular. */
+bool mb_fit_invert(const struct mb_fit *fit, double *ret_inverse);
 
 #endif

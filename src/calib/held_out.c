@@ -9,9 +9,6 @@ const char *const mb_leave_names[] = {
 	[MB_LEAVE_STACK]    = "each stack left out",
 };
 
-/* Fitted priors count five times as wide: their own data should not speak twice. */
-static const double loosen = 5;
-
 int mb_accuracy_leave(struct mb_fit *fit, enum mb_leave leave, struct mb_accuracy *a)
 {
 	double *errors = mb_arena_alloc(a->arena, (size_t)fit->count * sizeof *errors);
@@ -40,7 +37,7 @@ int mb_accuracy_leave(struct mb_fit *fit, enum mb_leave leave, struct mb_accurac
 void mb_accuracy_held_out(const struct mb_trials *trials, struct mb_evaluation *e, struct mb_accuracy *a)
 {
 	struct mb_fit fit = { .arena = a->arena, .e = e };
-	struct mb_fit_options options = { .loosen = loosen, .whole_runs = true };
+	struct mb_fit_options options = { .loosen = 1, .from_priors = true, .whole_runs = true };
 	struct mb_diags diags = { 0 };
 
 	if (!mb_fit_prepare(&fit, trials, &options, &diags) || fit.count < MB_HELD_OUT_RUNS || fit.count > MB_HELD_OUT_MOST)

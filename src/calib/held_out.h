@@ -9,8 +9,8 @@
 enum { MB_HELD_OUT_RUNS = 30, MB_HELD_OUT_MOST = 2000, MB_HELD_OUT_GROUPS = 5 };
 
 /*
- * Adds a summary for each way of leaving out, if enough runs (and not too many) gave their configuration whole. Priors
- * that were fitted are loosened, since they may have seen these very runs.
+ * Adds a summary for each way of leaving out, if enough runs (and not too many) gave their configuration whole. Fits
+ * start from the priors of before the shipped fit, since the shipped values may have seen these very runs.
  */
 void mb_accuracy_held_out(const struct mb_trials *trials, struct mb_evaluation *e, struct mb_accuracy *a);
 

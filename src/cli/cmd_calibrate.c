@@ -14,11 +14,12 @@ const char mb_help_calibrate[] =
 	"  # rate and fixed time of a link from nccl-tests\n"
 	"  mbsim calibrate all_reduce.log hardware=dgx-h100\n"
 	"  # how well the fit speaks for a model it has not seen\n"
-	"  mbsim calibrate tests/published/throughput.jsonl --by model --loosen 5\n"
+	"  mbsim calibrate tests/published/throughput.jsonl --by model --from-priors\n"
 	"\n"
 	"  --output FILE.yaml   a machine with the fitted values, and FILE-stack.yaml with those of the stack\n"
 	"  --by GROUPING        leave out each model, GPU or stack (default: model, GPU and precision together)\n"
 	"  --free A,B           further parameters that are free; those marked fitted: always are\n"
+	"  --from-priors        start from what was expected before the shipped fit, as if its runs had not been seen\n"
 	"  --loosen F           take priors that were fitted for F times as uncertain (default 1)\n"
 	"  --format table|json  --quiet\n"
 	"\n"
@@ -111,7 +112,8 @@ static enum mb_leave leave_of(const char *by)
 static bool fit(struct work *w, struct mb_evaluation *e)
 {
 	const struct mb_options *o = &w->call->options;
-	struct mb_fit_options options = { .loosen = o->loosen > 0 ? o->loosen : 1, .also = o->also_free };
+	struct mb_fit_options options = { .loosen = o->loosen > 0 ? o->loosen : 1, .also = o->also_free,
+		.from_priors = o->from_priors };
 	double *x;
 
 	w->fit.e = e;

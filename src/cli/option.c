@@ -195,6 +195,13 @@ static bool set_loosen(struct reader *r, const char *value)
 	return true;
 }
 
+static bool set_from_priors(struct reader *r, const char *value)
+{
+	(void)value;
+	r->o->from_priors = true;
+	return true;
+}
+
 static bool set_routing_skew(struct reader *r, const char *value)
 {
 	char *end;
@@ -299,6 +306,7 @@ static const struct {
 	{ "by",          true,  MB_CMD_VALIDATE | MB_CMD_CALIBRATE, set_by },
 	{ "free",        true,  MB_CMD_CALIBRATE,                set_free },
 	{ "loosen",      true,  MB_CMD_CALIBRATE,                set_loosen },
+	{ "from-priors", false, MB_CMD_CALIBRATE,                set_from_priors },
 	{ "to",          true,  MB_CMD_EXPORT,                   set_to },
 	{ "batch",       true,  MB_CMD_ESTIMATE,                 set_batch },
 	{ "all-stages",  false, MB_CMD_ESTIMATE,                 set_all_stages },

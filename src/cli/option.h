@@ -24,6 +24,7 @@ struct mb_options {
 	const char *to;                 /* export */
 	const char *by, *also_free;     /* validate, calibrate */
 	double loosen;                  /* calibrate; 0: not given */
+	bool from_priors;
 	bool draw_routing;              /* estimate: --routing-skew was given */
 	double routing_skew;
 	int seed;                       /* 0: not given */

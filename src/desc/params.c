@@ -41,12 +41,23 @@ static void report_unknown(const struct mb_node *key, bool hardware, struct mb_d
 	snprintf(d->nearest, sizeof d->nearest, "%s", near ? near : "");
 }
 
+static bool read_prior(const struct mb_node *value, const struct mb_node *sigma, const struct mb_param_row *row, struct mb_provenance *p,
+                       struct mb_diags *diags)
+{
+	if (!value && !sigma)
+		return true;
+	if (!value || !sigma || p->origin != MB_FITTED)
+		return mb_fail(diags, (value ? value : sigma)->key->pos, "%s: prior and prior_sigma go together, with fitted", row->name);
+	return mb_bind_quantity(value, "prior", row->dimension, row->min, row->max, &p->prior, diags) &&
+	       mb_bind_quantity(sigma, "prior_sigma", MB_PURE, 0.001, 5, &p->prior_sigma, diags);
+}
+
 /* {fitted: 0.669, sigma: 0.06, source: "..."}: exactly one word of origin. */
 static bool read_row(const struct mb_node *v, const struct mb_param_row *row, struct mb_arena *arena,
                      struct mb_params *params, struct mb_provenance *ret, struct mb_diags *diags)
 {
 	struct mb_provenance p = { .pos = v->pos };
-	const struct mb_node *value = NULL;
+	const struct mb_node *value = NULL, *prior = NULL, *prior_sigma = NULL;
 	double number;
 
 	if (v->type != MB_NODE_MAP)
@@ -66,10 +77,14 @@ static bool read_row(const struct mb_node *v, const struct mb_param_row *row, st
 		} else if (strcmp(c->key->text, "sigma") == 0) {
 			if (!mb_bind_quantity(c, "sigma", MB_PURE, 0, 5, &p.sigma, diags))
 				return false;
+		} else if (strcmp(c->key->text, "prior") == 0) {
+			prior = c;
+		} else if (strcmp(c->key->text, "prior_sigma") == 0) {
+			prior_sigma = c;
 		} else if (strcmp(c->key->text, "source") == 0 && c->type == MB_NODE_SCALAR && *c->text) {
 			p.source = mb_arena_strdup(arena, c->text);
 		} else {
-			return mb_fail(diags, c->key->pos, "%s: unexpected '%.80s'; expected measured, fitted or assumed, source, sigma",
+			return mb_fail(diags, c->key->pos, "%s: unexpected '%.80s'; expected measured, fitted or assumed, source, sigma, prior",
 			               row->name, c->key->text);
 		}
 	}
@@ -77,7 +92,8 @@ static bool read_row(const struct mb_node *v, const struct mb_param_row *row, st
 		return mb_fail(diags, v->pos, "%s: the value is missing, expected measured:, fitted: or assumed:", row->name);
 	if (!p.source)
 		return mb_fail(diags, v->pos, "%s: the source is missing", row->name);
-	if (!mb_bind_quantity(value, row->name, row->dimension, row->min, row->max, &number, diags))
+	if (!mb_bind_quantity(value, row->name, row->dimension, row->min, row->max, &number, diags) ||
+	    !read_prior(prior, prior_sigma, row, &p, diags))
 		return false;
 	*member(params, row) = number;
 	*ret = p;

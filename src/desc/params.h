@@ -24,10 +24,14 @@ struct mb_params {
 
 enum mb_origin { MB_ORIGIN_NONE, MB_MEASURED, MB_FITTED, MB_ASSUMED };
 
-/* Where a value came from. sigma: one standard deviation of its logarithm; 0 when the source gives none. */
+/*
+ * Where a value came from. sigma: one standard deviation of its logarithm; 0 when the source gives none. prior: of a
+ * fitted value, what was expected before the runs that it was fitted to were seen; 0: not said.
+ */
 struct mb_provenance {
 	enum mb_origin origin;
 	double sigma;
+	double prior, prior_sigma;
 	const char *source;
 	struct mb_pos pos;
 };
@@ -45,7 +49,7 @@ extern const struct mb_param_row mb_param_rows[MB_PARAM_COUNT];
 
 struct mb_node;
 
-/* Rows NAME: {measured|fitted|assumed: VALUE, source: TEXT, sigma: S} of one half; later calls override earlier ones. */
+/* Rows NAME: {measured|fitted|assumed: VALUE, source: TEXT, sigma: S, prior: VALUE, prior_sigma: S} of one half; later calls override earlier ones. */
 bool mb_params_read(const struct mb_node *map, bool hardware, struct mb_arena *arena, struct mb_params *params,
                     struct mb_provenance *provenance, struct mb_diags *diags);
 

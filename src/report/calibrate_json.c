@@ -16,7 +16,7 @@ static void add_parameters(cJSON *document, const struct mb_fit *fit)
 
 		mb_json_text(o, "name", mb_param_rows[f->id].name);
 		mb_json_text(o, "home", f->architecture < 0 ? "stack" : architectures[f->architecture]);
-		mb_json_number(o, "prior", f->value);
+		mb_json_number(o, "prior", mb_fit_value(f, f->center));
 		mb_json_number(o, "prior_sigma", f->sigma);
 		mb_json_number(o, "fitted", mb_fit_value(f, f->x));
 		mb_json_number(o, "low", mb_fit_value(f, f->x - MB_BAND_80 * f->spread));

@@ -53,7 +53,7 @@ static void add_parameter(struct mb_table *t, const struct mb_fit *fit, int j)
 	mb_table_row(t, MB_INK_PLAIN);
 	mb_table_cell(t, mb_param_rows[f->id].name);
 	mb_table_cell(t, f->architecture < 0 ? "stack" : architectures[f->architecture]);
-	mb_table_cell(t, value_text(a, f, f->value));
+	mb_table_cell(t, value_text(a, f, mb_fit_value(f, f->center)));
 	mb_table_cell(t, f->kept ? "-" : value_text(a, f, mb_fit_value(f, f->x)));
 	mb_table_cell(t, f->kept ? "-" : mb_arena_printf(a, "%s to %s", value_text(a, f, mb_fit_value(f, f->x - MB_BAND_80 * f->spread)),
 	                                                 value_text(a, f, mb_fit_value(f, f->x + MB_BAND_80 * f->spread))));
