@@ -244,3 +244,33 @@ Test(validate, other_sources, .timeout = 60)
 	expect_bar("source", "MLPerf Training", "step_s", 90, 0.07, 0.09, 0.2);
 	expect_bar("all", "all", "step_s", 400, 0.08, 0.12, 0.25);
 }
+
+/* Layouts of one workload, in all files together: at least nine pairs in ten in the measured order. */
+Test(validate, layouts_in_order, .timeout = 60)
+{
+	read_published("throughput.jsonl");
+	read_published("other.jsonl");
+	read_published("ab.jsonl");
+	mb_accuracy_score(&trials, e, &accuracy);
+	mb_accuracy_order(&accuracy);
+	cr_expect_geq(accuracy.pair_count, 50);
+	cr_expect(accuracy.pairs_right >= 0.9 * accuracy.pair_count, "%d of %d", accuracy.pairs_right, accuracy.pair_count);
+	for (int i = 0; i < accuracy.pair_count; i++)
+		cr_expect(fabs(log(accuracy.pairs[i].measured)) > log(1.05), "%s", accuracy.pairs[i].first->trial->row->id);
+}
+
+/* Every pair that varies one setting: its direction where it was measured, no effect where none was. */
+Test(validate, variants_go_the_right_way, .timeout = 60)
+{
+	read_published("ab.jsonl");
+	mb_accuracy_score(&trials, e, &accuracy);
+	mb_accuracy_studies(&accuracy);
+	cr_expect_geq(accuracy.study_count, 20);
+	for (int i = 0; i < accuracy.study_count; i++) {
+		const struct mb_pair *p = &accuracy.studies[i];
+
+		cr_expect(p->right, "%s against %s: measured %.3f, predicted %.3f", p->first->trial->row->id, p->second->trial->row->id, p->measured,
+		          p->predicted);
+	}
+	cr_expect(accuracy.studies_close >= 0.8 * accuracy.study_count, "%d of %d within 10 %%", accuracy.studies_close, accuracy.study_count);
+}

@@ -157,3 +157,43 @@ Test(validate_rows, summaries)
 	expect_rel(s.in_band, 0.7, 1e-12, "band");
 	cr_expect_eq(mb_summarise(errors, 0, -1).n, 0);
 }
+
+#define LAYOUT(id, layout, seconds) "{id: " id ", source: lab, run: {" TINY ", " layout "}, measured: {step_s: " seconds "}}"
+
+/* Same workload and source, another layout, more than 5 % apart: two pairs of the four rows. */
+Test(validate_rows, pairs_of_layouts)
+{
+	read_row(LAYOUT("a", "tp: 1", "1.0"));
+	read_row(LAYOUT("b", "tp: 2, sequence_parallel: true", "1.04"));
+	read_row(LAYOUT("c", "tp: 4, sequence_parallel: true", "0.5"));
+	read_row("{id: d, source: elsewhere, run: {" TINY ", tp: 8, sequence_parallel: true}, measured: {step_s: 3}}");
+	mb_accuracy_score(&trials, e, &accuracy);
+	mb_accuracy_order(&accuracy);
+	cr_assert_eq(accuracy.pair_count, 2, "%d pairs", accuracy.pair_count);
+	cr_expect_str_eq(accuracy.pairs[0].first->trial->row->id, "a");
+	cr_expect_str_eq(accuracy.pairs[0].second->trial->row->id, "c");
+	cr_expect_str_eq(accuracy.pairs[1].first->trial->row->id, "b");
+	expect_rel(accuracy.pairs[0].measured, 0.5, 1e-12, "ratio");
+	cr_expect_eq(accuracy.pairs[0].right, accuracy.pairs[0].predicted < 1);
+	cr_expect_eq(accuracy.pairs_right, accuracy.pairs[0].right + accuracy.pairs[1].right);
+}
+
+#define VARIANT(id, varied, ms) "{id: s/" id ", study: s, fixed: {model: qwen3_30b_a3b, gpu: h100, num_gpus: 16, seq: 4096, gbs: 64, mbs: 1, " \
+	"tp: 1, pp: 1, ep: 8, recompute_granularity: selective}, varied: {" varied "}, step_time_ms: " ms "}"
+
+/* Against the first variant always, against each other where one entry differs. */
+Test(validate_rows, pairs_of_variants)
+{
+	read_row(VARIANT("none", "recompute_modules: []", "1000"));
+	read_row(VARIANT("act", "recompute_modules: [moe_act]", "1030"));
+	read_row(VARIANT("both", "recompute_modules: [moe_act, layernorm]", "900"));
+	read_row(VARIANT("core", "recompute_modules: [core_attn]", "1010"));
+	cr_assert_eq(trials.count, 4, "%s", trials.skipped[0].skip);
+	mb_accuracy_score(&trials, e, &accuracy);
+	mb_accuracy_studies(&accuracy);
+	cr_assert_eq(accuracy.study_count, 4, "%d pairs", accuracy.study_count);
+	cr_expect_str_eq(accuracy.studies[3].first->trial->row->id, "s/act");
+	cr_expect_str_eq(accuracy.studies[3].second->trial->row->id, "s/both");
+	cr_expect(accuracy.studies[0].right, "recompute costs time");
+	cr_expect_not(accuracy.studies[1].right, "a step that got faster by recompute is not predicted");
+}

@@ -21,12 +21,23 @@ struct mb_summary {
 	double median, mean, p90, max, bias, in_band;
 };
 
+/* Two step times that belong together; ratios are second over first. */
+struct mb_pair {
+	const struct mb_outcome *first, *second;
+	double measured, predicted;
+	bool right;
+};
+
 struct mb_accuracy {
 	struct mb_arena *arena;
 	struct mb_outcome *scores;
 	int score_count;
 	struct mb_summary *summaries;
 	int summary_count, summary_room;
+	struct mb_pair *pairs;          /* two layouts of a workload, measured more than 5 % apart; right: in this order */
+	int pair_count, pair_room, pairs_right;
+	struct mb_pair *studies;        /* two variants; right: gaps above 2 % have their sign, others are predicted below 3 % */
+	int study_count, studies_right, studies_close;         /* close: the ratio is within 10 % */
 };
 
 /* Evaluates every trial, in their order. */
@@ -34,6 +45,10 @@ void mb_accuracy_score(const struct mb_trials *trials, struct mb_evaluation *e, 
 
 /* Adds the groups: everything, then by family, model, GPU, precision, stack and source. */
 void mb_accuracy_group(struct mb_accuracy *a);
+
+/* Finds the pairs of layouts, and of variants, among the scores. */
+void mb_accuracy_order(struct mb_accuracy *a);
+void mb_accuracy_studies(struct mb_accuracy *a);
 
 /* Adds the predictors that a person would use without a model; each predicts from the other groups' measured runs. */
 void mb_accuracy_baselines(const struct mb_trials *trials, struct mb_accuracy *a);

@@ -26,6 +26,8 @@ enum mb_flop_count {
 
 struct mb_measured {
 	const char *id, *source, *family;
+	const char *software;           /* release, in the source's words; NULL: not stated */
+	const struct mb_node *varied;   /* what a variant of a study sets; NULL: none */
 	const char *study;              /* rows of one study differ in what it varied; NULL: none */
 	const struct mb_node *run;      /* NULL when skipped */
 	const char *skip;               /* why this row says nothing about the model; NULL: it does */

@@ -188,6 +188,8 @@ static void add_overlaps(const struct mb_node *row, const char *assumed, struct 
 	if (has(row, "overlap", "A2A_OVERLAP=1"))
 		mb_text_printf(run, ", overlap_moe_expert_parallel_comm: true, delay_wgrad_compute: %s",
 		               has(row, "overlap", "delay-wgrad") ? "true" : "false");
+	else if (has(row, "overlap", "EP A2A overlap") && !has(row, "overlap", "no EP A2A overlap"))
+		mb_text_add(run, ", overlap_moe_expert_parallel_comm: true");
 	if (has(row, "zero", "FSDP"))
 		mb_text_add(run, ", use_megatron_fsdp: true, data_parallel_sharding_strategy: optim_grads_params");
 }
@@ -290,6 +292,8 @@ static const char *refusal(const struct mb_node *row, const struct source *sourc
 		return "another framework: MaxText";
 	if (has(row, "zero", "ZeRO-3"))
 		return "another framework: DeepSpeed";
+	if (has(row, "id", "H200-NVL"))
+		return "its machine is not described in hardware/: PCIe boards of H200";
 	if (!mb_published_hardware(mb_row_text(row, "gpu")))
 		return "its GPU is not described in hardware/";
 	return NULL;
@@ -333,6 +337,7 @@ void mb_measured_published(const struct mb_node *row, struct mb_arena *arena, st
 	if (source->label)
 		ret->source = source->label;
 	ret->flops = source->flops;
+	ret->software = mb_row_text(row, "software");
 	take_results(row, ret);
 	ret->skip = refusal(row, source);
 	if (!ret->skip)

@@ -178,6 +178,7 @@ void mb_measured_study(const struct mb_node *row, struct mb_arena *arena, struct
 
 	ret->source = "A/B studies";
 	ret->study = mb_row_text(row, "study");
+	ret->varied = mb_node_get(row, "varied");
 	ret->flops = MB_FLOPS_BRIDGE;
 	take_results(row, ret);
 	ret->skip = refusal(row);

@@ -62,6 +62,8 @@ int mb_cmd_validate(struct mb_call *call)
 	mb_trials_fill(&set, &call->library, e, &trials);
 	mb_accuracy_score(&trials, e, &accuracy);
 	mb_accuracy_group(&accuracy);
+	mb_accuracy_order(&accuracy);
+	mb_accuracy_studies(&accuracy);
 	mb_accuracy_held_out(&trials, e, &accuracy);
 	mb_accuracy_baselines(&trials, &accuracy);
 

@@ -2,6 +2,7 @@
 
 #include "report/json.h"
 #include "report/validate.h"
+#include "report/validate_pairs.h"
 
 static void add_rows(cJSON *document, const struct mb_accuracy *a)
 {
@@ -67,6 +68,7 @@ void mb_validation_json(const struct mb_validation *x, struct mb_text *ret)
 	add_rows(o, x->accuracy);
 	add_skipped(o, x->trials);
 	add_summary(o, x->accuracy);
+	mb_pairs_json(x->accuracy, o);
 	mb_json_write(o, true, ret);
 }
 

@@ -6,6 +6,7 @@
 #include "report/number.h"
 #include "report/table.h"
 #include "report/validate.h"
+#include "report/validate_pairs.h"
 
 /* ---- why rows were left out ---- */
 
@@ -159,6 +160,7 @@ void mb_validation_text(const struct mb_validation *x, const struct mb_style *s,
 		mb_table_print(t, s, ret);
 	else
 		mb_text_add(ret, "No row of these files can be compared with a prediction.\n");
+	mb_pairs_text(x->accuracy, ret);
 	if (!s->quiet) {
 		list_worst(x, "time", &arena, ret);
 		list_worst(x, "memory", &arena, ret);
@@ -177,6 +179,7 @@ void mb_validation_markdown(const struct mb_validation *x, struct mb_arena *aren
 	t->arena = arena;
 	fill(x, t);
 	mb_table_markdown(t, ret);
+	mb_pairs_markdown(x->accuracy, ret);
 	if (n)
 		mb_text_add(ret, "\n| skipped | reason | such as |\n| ---: | --- | --- |\n");
 	for (int i = 0; i < n; i++)
