@@ -119,7 +119,7 @@ Test(live, peak_equals_a_walk_over_every_operation)
 	uint64_t state = 1;
 
 	cr_assert(ops);
-	for (int round = 0; round < 30000; round++) {
+	for (int round = 0; round < 100000; round++) {
 		struct mb_pipeline p = random_pipeline(&state);
 		int rank = (int)between(&state, 0, p.pp - 1), n = list_rank(&p, rank, ops);
 		double saved[MAX_VP], forward[MAX_VP], backward[MAX_VP];

@@ -109,6 +109,49 @@ Test(schedule, equals_a_naive_solver_operation_by_operation)
 	mb_schedule_free(s);
 }
 
+static void fill_from_bits(struct example *e, unsigned bits)
+{
+	for (int j = 0; j < e->p.pp * e->p.vp; j++) {
+		e->forward[j] = bits >> 2 * j & 1 ? 5 : 2;
+		e->backward[j] = bits >> (2 * j + 1) & 1 ? 7 : 3;
+	}
+}
+
+/* Every pipeline of up to four chunks and six micro-batches, with each chunk fast or slow in each direction. */
+Test(schedule, small_pipelines_are_enumerated)
+{
+	static const struct { int pp, vp; } shapes[] = { { 1, 1 }, { 2, 1 }, { 3, 1 }, { 4, 1 }, { 2, 2 } };
+	struct mb_schedule *s = mb_schedule_new(16);
+	struct naive_op ops[256];
+	int all = 0, wrong = 0, above = 0;
+
+	for (int i = 0; i < 5 * 6 * 2 * 2; i++) {
+		struct example e = { .p = { .pp = shapes[i % 5].pp, .vp = shapes[i % 5].vp, .micro_batches = 1 + i / 5 % 6, .hop_ps = i / 30 % 2,
+		                            .ep_overlap = i / 60, .forward_ps = e.forward, .backward_ps = e.backward } };
+
+		if (!mb_pipeline_ordered(&e.p))
+			continue;
+		for (unsigned bits = 0; bits < 1u << 2 * e.p.pp * e.p.vp; bits++, all++) {
+			int64_t ends[MAX_PP], step;
+			int n;
+
+			fill_from_bits(&e, bits);
+			n = naive_lists(&e, ops);
+			naive_inputs(&e.p, ops, n);
+			naive_relax(&e.p, ops, n);
+			cr_assert(mb_schedule_run(s, &e.p, ends, NULL));
+			for (int r = 0; r < e.p.pp; r++)
+				wrong += ends[r] != ops[(r + 1) * (n / e.p.pp) - 1].end;
+			step = mb_schedule_step(&e.p, ends, NULL);
+			above += mb_schedule_fast_bound(&e.p, NULL) > step || mb_schedule_tight_bound(&e.p, NULL) > step;
+		}
+	}
+	cr_expect_eq(wrong, 0, "%d of %d pipelines end elsewhere", wrong, all);
+	cr_expect_eq(above, 0, "%d of %d have a bound above", above, all);
+	cr_expect_gt(all, 10000, "only %d pipelines", all);
+	mb_schedule_free(s);
+}
+
 /* ---- known values ---- */
 
 static const struct { int pp, vp; int64_t micro_batches; double span; int warmup[2]; } vectors[] = {
