@@ -1,12 +1,12 @@
-/* docs/model.md names every parameter and every term that the code has, with the words of its tables. */
-#include <criterion/criterion.h>
+/* docs/model.md names every parameter and every term that the code has, docs/accuracy.md what validate and the data say. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cost/cost.h"
 #include "desc/library.h"
 #include "desc/params.h"
+#include "measured_fixture.h"
+#include "report/validate_pairs.h"
 
 static char *read_page(const char *name)
 {
@@ -64,5 +64,70 @@ Test(docs, equations_are_numbered_in_order)
 			break;
 	}
 	cr_expect(number > 40, "(%d) is missing", number);
+	free(page);
+}
+
+/* ---- docs/accuracy.md ---- */
+
+static void expect_pairs(const char *page, const char *file)
+{
+	struct mb_text text = { 0 };
+
+	set.count = 0;
+	read_published(file);
+	accuracy = (struct mb_accuracy){ .arena = &arena };
+	mb_accuracy_score(&trials, e, &accuracy);
+	mb_accuracy_order(&accuracy);
+	mb_accuracy_studies(&accuracy);
+	mb_pairs_markdown(&accuracy, &text);
+	cr_expect(text.length > 100 && strstr(page, text.data + 1), "docs/accuracy.md has other pairs of %s than validate:\n%s", file, text.data);
+	mb_text_free(&text);
+}
+
+Test(docs, accuracy_has_the_pairs, .init = begin, .fini = done, .timeout = 60)
+{
+	char *page = read_page("accuracy.md");
+
+	expect_pairs(page, "ab.jsonl");
+	expect_pairs(page, "other.jsonl");
+	free(page);
+}
+
+static void expect_value(const char *page, const char *name, const char *of, double value, bool seconds)
+{
+	char row[192], number[32];
+
+	snprintf(number, sizeof number, seconds ? value < 1e-6 ? "%.4g ns" : "%.4g us" : "%.4g", seconds ? value * (value < 1e-6 ? 1e9 : 1e6) : value);
+	snprintf(row, sizeof row, "| `%s` | %s | %s |", name, of, number);
+	cr_expect(strstr(page, row), "docs/accuracy.md lacks '%s'", row);
+}
+
+static void expect_fitted(const char *page, const char *of, bool hardware, const struct mb_params *params, const struct mb_provenance *from)
+{
+	for (int i = 0; i < MB_PARAM_COUNT; i++) {
+		const struct mb_param_row *row = &mb_param_rows[i];
+
+		if (row->hardware == hardware && from[i].origin == MB_FITTED)
+			expect_value(page, row->name, of, *(const double *)((const char *)params + row->offset), row->dimension == MB_SECONDS);
+	}
+}
+
+/* Every fitted number of the shipped data, with the value that it has. */
+Test(docs, accuracy_lists_what_was_fitted, .init = begin, .fini = done)
+{
+	static const struct { const char *run, *of; } machines[] = {
+		{ "{id: a, run: {model: llama3-8b, hardware: dgx-h100, gpus: 8, seq: 8192, gbs: 128, stack: nemo-25.09}, measured: {step_s: 1}}", "Hopper" },
+		{ "{id: b, run: {model: llama3-8b, hardware: dgx-b200, gpus: 8, seq: 8192, gbs: 128, stack: nemo-25.09}, measured: {step_s: 1}}", "Blackwell" },
+	};
+	char *page = read_page("accuracy.md");
+
+	for (int i = 0; i < 2; i++) {
+		read_row(machines[i].run);
+		cr_assert_eq(trials.count, i + 1, "%s", trials.skipped[0].skip);
+		const struct mb_case *c = &trials.trials[i].q->c;
+
+		expect_fitted(page, machines[i].of, true, &c->hardware.params, c->hardware.provenance);
+		expect_fitted(page, "stack", false, &c->stack.params, c->stack.provenance);
+	}
 	free(page);
 }
