@@ -149,6 +149,15 @@ static double both(const struct mb_sums *sum, enum mb_time_term term)
 	return sum->s[MB_FORWARD][term] + sum->s[MB_BACKWARD][term];
 }
 
+/*
+ * Without pipeline stages the overlap pairs the backward of each micro-batch with the forward of the next: the first
+ * forward and the last backward of a step run alone. [megatron/core/pipeline_parallel/combined_1f1b.py]
+ */
+static double paired_share(const struct mb_plan *p, const struct mb_dims *d)
+{
+	return p->pp > 1 ? 1 : 1 - 1.0 / (double)d->micro_batches;
+}
+
 double mb_hidden_share(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, double comm_s, double forward_s,
                        double backward_s, double shared_s)
 {
@@ -158,7 +167,7 @@ double mb_hidden_share(const struct mb_case *c, const struct mb_plan *p, const s
 		double ideal_s = mb_overlapped_seconds(forward_s, backward_s, comm_s, p->delay_wgrad_compute);
 		double reached = d->full_graph ? c->params.overlap_graph_frac : c->params.overlap_eager_frac;
 
-		return reached * (forward_s + backward_s + comm_s - ideal_s) / comm_s;
+		return paired_share(p, d) * reached * (forward_s + backward_s + comm_s - ideal_s) / comm_s;
 	}
 	if (p->moe_shared_expert_overlap)
 		return fmin(1, shared_s / comm_s);

@@ -178,40 +178,6 @@ static void rank_time_fill(const struct mb_case *c, const struct mb_plan *p, str
 	t->total_s = sum + pp + fsdp;
 }
 
-static double hidden_seconds(const struct mb_kind_cost *k)
-{
-	const struct mb_traffic_cost *out = &k->traffic[MB_TRAFFIC_EP_DISPATCH], *back = &k->traffic[MB_TRAFFIC_EP_COMBINE];
-
-	return out->seconds - out->exposed_seconds + back->seconds - back->exposed_seconds;
-}
-
-/*
- * Without pipeline stages the overlap pairs the backward of each micro-batch with the forward of the next: the first
- * forward and the last backward of a step run alone, and a micro-batch's worth of transfers finds nothing to hide
- * behind. [megatron/core/pipeline_parallel/combined_1f1b.py]
- */
-static bool unpaired(const struct mb_plan *p)
-{
-	return p->overlap_moe_expert_parallel_comm && p->pp == 1;
-}
-
-static double unpaired_seconds(const struct mb_plan *p, const struct mb_evaluation *e)
-{
-	double sum = 0;
-
-	if (!unpaired(p))
-		return 0;
-	for (int j = 0; j < e->split.chunk_count; j++) {
-		for (int k = 0; k < MB_KIND_COUNT; k++) {
-			int layers = e->split.kinds[j][k], treated = e->split.treated[j][k];
-
-			sum += layers > treated ? (layers - treated) * hidden_seconds(&e->kinds[k]) : 0;
-			sum += treated ? treated * hidden_seconds(&e->treated[k]) : 0;
-		}
-	}
-	return sum;
-}
-
 static void finish_rank(const struct mb_case *c, const struct mb_plan *p, struct mb_evaluation *e, int rank,
                         const struct mb_rank_params *params, double micro_batch_s, struct mb_finish *f)
 {
@@ -279,8 +245,6 @@ static void fill_traffic(const struct mb_case *c, const struct mb_plan *p, struc
 			}
 		}
 	}
-	for (int i = MB_TRAFFIC_EP_DISPATCH; i <= MB_TRAFFIC_EP_COMBINE && unpaired(p); i++)
-		t[i].exposed_seconds += (t[i].seconds - t[i].exposed_seconds) / m;
 	t[MB_TRAFFIC_PP] = (struct mb_traffic_cost){ hops * hop_bytes, hop_remote ? hops * hop_bytes : 0, hops * hop_s, hops > 0 ? m * transfer_s : 0 };
 	t[MB_TRAFFIC_DP_REDUCE_SCATTER] = (struct mb_traffic_cost){ f->reduce_bytes, f->reduce_remote_bytes, f->reduce_s, f->reduce_exposed_s };
 	t[MB_TRAFFIC_DP_ALL_GATHER] = (struct mb_traffic_cost){ f->gather_bytes, f->gather_remote_bytes, f->gather_s, f->gather_exposed_s };
@@ -362,7 +326,7 @@ static void fill_band(const struct mb_case *c, const struct mb_plan *p, struct m
 static void fill_time(const struct mb_case *c, const struct mb_plan *p, struct mb_evaluation *e)
 {
 	double m = (double)e->dims.micro_batches, hop_bytes, slowest_terms[MB_TIME_COUNT], sum = 0;
-	double hop_s, transfer_s, unpaired_s = unpaired_seconds(p, e);
+	double hop_s, transfer_s;
 	struct mb_finish finish, slowest = { 0 };
 	struct mb_rank_params params;
 	struct rank_time t;
@@ -378,8 +342,7 @@ static void fill_time(const struct mb_case *c, const struct mb_plan *p, struct m
 			e->chunk_backward_ps[v * p->pp + r] = llrint(t.chunk_s[v] * (1 - t.forward_frac[v]) * PS);
 		}
 		finish_rank(c, p, e, r, &params, t.total_s, &finish);
-		e->stage_time[r].busy_s += unpaired_s;
-		e->stage_time[r].end_s = m * t.total_s + unpaired_s;
+		e->stage_time[r].end_s = m * t.total_s;
 	}
 	e->hop_ps = p->pp > 1 && p->overlap_p2p_comm ? llrint(hop_s * PS) : 0;
 	if (p->pp > 1)
@@ -391,7 +354,6 @@ static void fill_time(const struct mb_case *c, const struct mb_plan *p, struct m
 	memcpy(slowest_terms, t.terms, sizeof slowest_terms);
 	for (int i = 0; i < MB_TIME_COUNT; i++)
 		e->time_terms[i] = m * slowest_terms[i];
-	e->time_terms[MB_TIME_ep] += unpaired_s;
 	e->time_terms[MB_TIME_dp] = e->stage_time[e->slowest_stage].dp_s;
 	e->time_terms[MB_TIME_optimizer] = e->stage_time[e->slowest_stage].optimizer_s;
 	e->time_terms[MB_TIME_fixed] = e->stage_time[e->slowest_stage].fixed_s;
