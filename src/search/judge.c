@@ -248,7 +248,8 @@ static void judge_choice(struct mb_visit *v, int i)
 		v->worth_offloaded[i] = v->worth[i];
 		return;
 	}
-	set_bit(v->may_fit[i], 0, v->worth[i] == MB_WORTH && !mb_visit_offloads(mb_visit_offload(v, 0)));
+	if (!mb_visit_offloads(mb_visit_offload(v, 0)))
+		set_bit(v->may_fit[i], 0, v->worth[i] == MB_WORTH);
 	if (v->worth_offloaded[i] == MB_WORTH)
 		v->worth_offloaded[i] = (uint8_t)judge_offloading(v, i);
 }

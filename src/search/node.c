@@ -74,32 +74,43 @@ void mb_node_plan(const struct mb_worker *w, const struct mb_sizes *n, struct mb
 	ret->vp = 1;
 }
 
-/* Outside the allocator a plan with more features only has more. */
-static void fill_outside(struct mb_worker *w)
+/* Outside the allocator a plan with more features only has more; the dispatcher's buffers know sequence parallelism. */
+static void fill_outside_of(struct mb_worker *w, int sp, int dispatcher)
 {
-	const struct mb_case *c = &w->l->s->c;
-	const struct mb_choices *a = &w->l->s->axis[MB_P_DISPATCHER];
+	const struct mb_space *s = w->l->s;
+	struct mb_stage_memory empty, some;
+	struct mb_plan p = w->p;
+	struct mb_dims d;
 
-	for (int i = 0; i < a->count && i < 16; i++) {
-		struct mb_stage_memory empty, some;
-		struct mb_plan p = w->p;
-
-		memset(&empty, 0, sizeof empty);
-		memset(&some, 0, sizeof some);
-		some.peak_bytes = 1e9;
-		mb_axis_copy(MB_P_DISPATCHER, &a->of[i].plan, &p);
-		mb_device_memory_fill(c, &p, &w->d, &empty);
-		mb_device_memory_fill(c, &p, &w->d, &some);
-		w->outside_bytes[i] = empty.device_used_bytes;
-		w->reserved_factor = some.reserved_bytes / 1e9;
-	}
+	memset(&empty, 0, sizeof empty);
+	memset(&some, 0, sizeof some);
+	some.peak_bytes = 1e9;
+	mb_axis_copy(MB_P_SP, &s->axis[MB_P_SP].of[sp].plan, &p);
+	mb_axis_copy(MB_P_DISPATCHER, &s->axis[MB_P_DISPATCHER].of[dispatcher].plan, &p);
+	mb_dims_fill(&s->c, &p, &d);
+	mb_device_memory_fill(&s->c, &p, &d, &empty);
+	mb_device_memory_fill(&s->c, &p, &d, &some);
+	w->outside_bytes[sp][dispatcher] = empty.device_used_bytes;
+	w->reserved_factor = some.reserved_bytes / 1e9;
 }
 
-double mb_node_peak_limit(const struct mb_worker *w, int dispatcher)
+double mb_node_peak_limit(const struct mb_worker *w, int sp, int dispatcher)
 {
-	double usable = (double)w->l->s->c.hardware.usable_bytes, outside = w->outside_bytes[dispatcher];
+	double usable = (double)w->l->s->c.hardware.usable_bytes, outside = w->outside_bytes[sp][dispatcher];
 	/* A plan that only expandable segments would save is not offered. */
 	return (usable - outside) / w->reserved_factor;
+}
+
+static void fill_outside(struct mb_worker *w)
+{
+	const struct mb_space *s = w->l->s;
+
+	w->limit_bytes = 0;
+	for (int sp = 0; sp < s->axis[MB_P_SP].count && sp < MB_MAX_SP; sp++)
+		for (int i = 0; i < s->axis[MB_P_DISPATCHER].count && i < MB_MAX_DISPATCHERS; i++) {
+			fill_outside_of(w, sp, i);
+			w->limit_bytes = fmax(w->limit_bytes, mb_node_peak_limit(w, sp, i));
+		}
 }
 
 static void fill_slots(struct mb_worker *w);
@@ -135,9 +146,6 @@ void mb_node_weigh(struct mb_worker *w)
 		w->optimizers = 1;
 	fill_distinct(w);
 	fill_outside(w);
-	w->limit_bytes = 0;
-	for (int i = 0; i < w->l->s->axis[MB_P_DISPATCHER].count && i < 16; i++)
-		w->limit_bytes = fmax(w->limit_bytes, mb_node_peak_limit(w, i));
 	for (int i = 0; i < w->cache.slots.count; i++)
 		mb_kind_cost_fill(c, &w->p, &w->d, w->cache.slots.kind[i], (struct mb_treatment){ 0, 0, false },
 		                  &w->states->kinds[w->cache.slots.kind[i]]);

@@ -18,7 +18,7 @@ struct mb_sizes {
 	double points;                  /* legal ones */
 };
 
-enum { MB_MAX_OPTIMIZERS = 32, MB_LIVE_SETS = 8 };
+enum { MB_MAX_OPTIMIZERS = 32, MB_MAX_SP = 2, MB_MAX_DISPATCHERS = 16, MB_LIVE_SETS = 8 };
 
 /* A rank's states and the work behind its last micro-batch, for every optimizer choice. */
 struct mb_hold {
@@ -75,7 +75,7 @@ struct mb_worker {
 	long long micro_batches;
 	double window_s;                /* a micro-batch of a plan worth a look takes no longer */
 	unsigned optimizers;            /* candidates, as bits */
-	double outside_bytes[16];       /* device memory outside the allocator, by dispatcher */
+	double outside_bytes[MB_MAX_SP][MB_MAX_DISPATCHERS];    /* device memory outside the allocator */
 	double reserved_factor;
 	double states_bytes;            /* least mean over the ranks */
 	double mean_bytes[MB_MAX_OPTIMIZERS], mean_fsdp_s[MB_MAX_OPTIMIZERS];   /* over the ranks, by distinct choice */
@@ -123,6 +123,6 @@ double mb_node_flight_floor(const struct mb_worker *w, const double *kept, doubl
 const struct mb_live *mb_live_of(struct mb_worker *w, const struct mb_split_table *t, bool overlap);
 
 /* Largest peak of a plan that fits or is at risk, and of one that fits. */
-double mb_node_peak_limit(const struct mb_worker *w, int dispatcher);
+double mb_node_peak_limit(const struct mb_worker *w, int sp, int dispatcher);
 
 #endif

@@ -40,7 +40,7 @@ static void try_features(struct mb_visit *v, const struct mb_legal *y, struct mb
 	enum mb_bound bound = MB_WORTH;
 
 	c->legal = y;
-	c->limit = mb_node_peak_limit(v->w, y->f.dispatcher);
+	c->limit = mb_node_peak_limit(v->w, v->w->rows->groups->of[c->group].sp, y->f.dispatcher);
 	c->flights = overlaps_experts(v, &y->f) ? MB_FLIGHTS_OVERLAP : MB_FLIGHTS_PLAIN;
 	if (mb_visit_recompute(v, v->walk->legality.rep[0])->recompute == MB_RECOMPUTE_NONE) {     /* whatever is recomputed takes longer */
 		plain = mb_rows_plain(&v->w->cache, v->w->rows, c->group, y->f, 0);
