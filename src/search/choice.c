@@ -124,6 +124,8 @@ static void try_optimizers(struct mb_visit *v, struct mb_visit_choice *c, const 
 		bound = mb_visit_bound(v, 0, peak, c->limit);
 		if (bound == MB_WORTH)
 			bound = mb_best_bound(&v->w->goal, mb_visit_step(v, costs, c->transfer_s, c->hop_s, o), peak);
+		if (bound == MB_WORTH && mb_visit_may_idle(v))
+			bound = mb_best_bound(&v->w->goal, mb_visit_tight_step(v, costs, c->transfer_s, c->hop_s, c->flights == MB_FLIGHTS_OVERLAP, o), peak);
 		if (bound != MB_WORTH) {
 			mb_visit_count(v, bound, 1);
 			continue;

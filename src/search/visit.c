@@ -46,6 +46,8 @@ static void try_features(struct mb_visit *v, const struct mb_legal *y, struct mb
 		plain = mb_rows_plain(&v->w->cache, v->w->rows, c->group, y->f, 0);
 		mb_visit_rows(v, plain, &v->costs);
 		bound = mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, c->transfer_s, c->hop_s, -1), 0);
+		if (bound == MB_WORTH && mb_visit_may_idle(v))
+			bound = mb_best_bound(&v->w->goal, mb_visit_tight_step(v, &v->costs, c->transfer_s, c->hop_s, c->flights == MB_FLIGHTS_OVERLAP, -1), 0);
 	}
 	if (bound != MB_WORTH)
 		mb_visit_count(v, bound, growing_points(v, y->points));
@@ -166,6 +168,9 @@ static struct mb_visit *visit_of(struct mb_walk *w, struct mb_worker *k)
 	v->alive_offload = mb_arena_alloc(&k->arena, choices * sizeof *v->alive_offload);
 	v->may_fit = mb_arena_alloc(&k->arena, choices * sizeof *v->may_fit);
 	v->open = mb_arena_alloc(&k->arena, choices * sizeof *v->open);
+	v->forward_ps = mb_arena_alloc(&k->arena, MB_MAX_CHUNKS * sizeof *v->forward_ps);
+	v->backward_ps = mb_arena_alloc(&k->arena, MB_MAX_CHUNKS * sizeof *v->backward_ps);
+	v->finish_ps = mb_arena_alloc(&k->arena, MB_MAX_STAGES * sizeof *v->finish_ps);
 	v->least = mb_arena_alloc(&k->arena, (size_t)(w->splits.piece_count + 1) * sizeof *v->least);
 	return v;
 }

@@ -65,6 +65,7 @@ struct mb_visit {
 	/* The others by why: choices that do not grow by representative, and how many of those that do. */
 	uint64_t dead[2][MB_MAX_REPS / 64];
 	double dead_grown[2][MB_GROWTHS];
+	int64_t *forward_ps, *backward_ps, *finish_ps;  /* for mb_visit_tight_step */
 	struct mb_chunk_costs costs;
 	struct mb_piece_time { double step_s, forward_s; } *least;      /* by interned piece: of no choice alive under the node less */
 };
@@ -127,6 +128,10 @@ void mb_visit_saved(const struct mb_visit *v, const struct mb_kept *kept, struct
 void mb_visit_costs(const struct mb_visit *v, const struct mb_kind_row *plain, const struct mb_treated *t, struct mb_chunk_costs *ret);
 double mb_visit_step(const struct mb_visit *v, const struct mb_chunk_costs *costs, double transfer_s, double hop_s, int optimizer);
 double mb_visit_peak(const struct mb_visit *v, int optimizer);  /* after mb_visit_flight */
+
+/* idle.c: a larger bound of the step than mb_visit_step, worth its time where mb_visit_may_idle. */
+bool mb_visit_may_idle(const struct mb_visit *v);
+double mb_visit_tight_step(struct mb_visit *v, const struct mb_chunk_costs *costs, double transfer_s, double hop_s, bool overlap, int optimizer);
 
 /* flights.c: fills flight_bytes. */
 void mb_visit_flight(struct mb_visit *v, const struct mb_chunk_costs *costs, enum mb_flight_kind kind);
