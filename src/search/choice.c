@@ -113,7 +113,7 @@ static void try_optimizers(struct mb_visit *v, struct mb_visit_choice *c, const 
 		struct mb_plan p;
 		double peak;
 
-		if (!(c->legal->optimizer >> o & 1) || (v->walk->dive && v->w->alike[o] != o))
+		if (!(c->legal->optimizer >> o & 1))
 			continue;
 		if (selective && is_needless(v, c, offload, o)) {
 			v->w->tally.bounds[MB_COUNT_NEEDLESS]++;
@@ -206,8 +206,6 @@ static void try_selective(struct mb_visit *v, struct mb_visit_choice *c, int cho
 		for (; left; left &= left - 1) {
 			int i = word * 64 + __builtin_ctzll(left);
 
-			if (v->walk->dive && i != v->walk->largest_offload)
-				continue;
 			if (all_needless(v, c, i))
 				v->w->tally.bounds[MB_COUNT_NEEDLESS] += optimizers;
 			else

@@ -172,9 +172,6 @@ bool mb_walk_init(struct mb_walk *w, struct mb_space *s)
 	w->s = s;
 	mb_splits_fill(s, &w->splits);
 	mb_legality_fill(s, &w->legality);
-	for (int i = 0; i < s->axis[MB_P_OFFLOAD].count; i++)
-		if (!s->axis[MB_P_OFFLOAD].of[i].plan.cpu_offloading)
-			w->largest_offload = i;
 	e.p.vp = 1;
 	e.cells = calloc(CELLS, sizeof *e.cells);
 	ok = e.cells && enumerate(&e, 0, -1);

@@ -16,17 +16,14 @@ bool mb_visit_may_idle(const struct mb_visit *v)
 	return v->table->vp > 1 && v->table->pp > 1 && v->w->micro_batches <= (long long)FEW_PER_RANK * v->table->pp;
 }
 
-/* Durations of the chunks of a run's ranks, transfers spread over them. */
+/* Durations of the chunks of a run's ranks, with their parts of the transfers. */
 static void fill_run(struct mb_visit *v, const struct mb_rank_run *run, const struct mb_chunk_costs *costs, double transfer_s)
 {
-	int pp = v->table->pp;
-	double work_s = 0, factor;
+	int pp = v->table->pp, vp = v->table->vp;
 
-	for (int k = 0; k < run->share_count; k++)
-		work_s += run->shares[k].count * costs->step_s[run->shares[k].piece];
-	factor = work_s > 0 ? 1 + transfer_s / work_s : 1;
-	for (int j = run->first; j < pp * v->table->vp; j += pp) {
-		double forward_s = costs->forward_s[v->row->at[j]] * factor, step_s = costs->step_s[v->row->at[j]] * factor;
+	for (int j = run->first; j < pp * vp; j += pp) {
+		double own_s = costs->step_s[v->row->at[j]], step_s = own_s + transfer_s / vp;
+		double forward_s = own_s > 0 ? step_s * costs->forward_s[v->row->at[j]] / own_s : step_s / 2;
 
 		for (int r = 0; r < run->ranks; r++) {
 			v->forward_ps[j + r] = picoseconds(forward_s);

@@ -64,18 +64,6 @@ static int count_candidates(const struct mb_choices *a, unsigned facts)
 	return n > 0 ? n : 1;
 }
 
-static bool is_candidate(const struct mb_choices *a, int i, unsigned facts)
-{
-	if (mb_choice_is_candidate(&a->of[i], facts))
-		return true;
-	if (i > 0)
-		return false;
-	for (int j = 1; j < a->count; j++)
-		if (mb_choice_is_candidate(&a->of[j], facts))
-			return false;
-	return true;
-}
-
 /* ---- representatives of recompute choices ---- */
 
 /* What rules about offloading see of recompute: none, selective with and without what drops expert activations, full. */
@@ -191,7 +179,7 @@ static struct off_sets *off_row(struct mb_legality *l, const struct mb_feature *
 		int rule;
 
 		row->broken[i] = NO_RULE;
-		if (!is_candidate(a, i, all))
+		if (!mb_choices_has(a, i, all))
 			continue;
 		row->candidates++;
 		mb_axis_copy(MB_P_OFFLOAD, &a->of[i].plan, &p);
@@ -225,7 +213,7 @@ static void fill_optimizer(struct mb_legality *l, struct mb_legal_class *c, stru
 	for (int i = 0; i < a->count && i < 32; i++) {
 		int rule;
 
-		if (!is_candidate(a, i, c->facts))
+		if (!mb_choices_has(a, i, c->facts))
 			continue;
 		++*ret_candidates;
 		mb_axis_copy(MB_P_OPTIMIZER, &a->of[i].plan, &p);
@@ -311,7 +299,7 @@ static void descend(struct descent *d, int level)
 		uint8_t *index[] = { &d->f.dispatcher, &d->f.overlap, &d->f.shared, &d->f.graph };
 		int rule;
 
-		if (!is_candidate(a, i, d->c->facts))
+		if (!mb_choices_has(a, i, d->c->facts))
 			continue;
 		mb_axis_copy(feature_axes[level], &a->of[i].plan, &d->p);
 		rule = mb_legality_broken(d->l, &d->p, feature_axes[level]);
@@ -405,64 +393,6 @@ const struct mb_feature *mb_legality_extremes(struct mb_legality *l, const struc
 	}
 	*ret_count = l->extreme_count[facts] = n;
 	return l->extremes[facts];
-}
-
-/* ---- groups around tp and cp ---- */
-
-/* TP overlap without sequence parallelism is switched off by Bridge: another spelling of none. */
-static bool group_candidate(const struct mb_legality *l, const struct mb_group *g, const struct mb_plan *p, unsigned facts)
-{
-	const struct mb_choices *sp = axis_of(l, MB_P_SP), *cp = axis_of(l, MB_P_CP_COMM), *tpo = axis_of(l, MB_P_TP_OVERLAP);
-
-	if (!is_candidate(sp, g->sp, facts) || !is_candidate(cp, g->cp_comm, facts) || !is_candidate(tpo, g->tp_overlap, facts))
-		return false;
-	if (cp->count > 1 && !mb_choice_divides(l->s, &cp->of[g->cp_comm], p->cp))
-		return false;
-	return tpo->count == 1 || !tpo->of[g->tp_overlap].plan.tp_comm_overlap || sp->of[g->sp].plan.sequence_parallel;
-}
-
-static int group_broken(const struct mb_legality *l, const struct mb_group *g, struct mb_plan p)
-{
-	int rule;
-
-	mb_axis_copy(MB_P_SP, &axis_of(l, MB_P_SP)->of[g->sp].plan, &p);
-	rule = mb_legality_broken(l, &p, MB_P_SP);
-	if (rule >= 0)
-		return rule;
-	mb_axis_copy(MB_P_CP_COMM, &axis_of(l, MB_P_CP_COMM)->of[g->cp_comm].plan, &p);
-	rule = mb_legality_broken(l, &p, MB_P_CP_COMM);
-	if (rule >= 0)
-		return rule;
-	mb_axis_copy(MB_P_TP_OVERLAP, &axis_of(l, MB_P_TP_OVERLAP)->of[g->tp_overlap].plan, &p);
-	return mb_legality_broken(l, &p, MB_P_TP_OVERLAP);
-}
-
-const struct mb_groups *mb_legality_groups(struct mb_legality *l, const struct mb_plan *p)
-{
-	int sps = axis_of(l, MB_P_SP)->count, cps = axis_of(l, MB_P_CP_COMM)->count, tpos = axis_of(l, MB_P_TP_OVERLAP)->count;
-	unsigned facts = mb_space_facts(l->s, p);
-	struct mb_groups *g;
-
-	for (int i = 0; i < l->group_count; i++)
-		if (l->groups[i]->tp == p->tp && l->groups[i]->cp == p->cp)
-			return l->groups[i];
-	g = l->groups[l->group_count++] = mb_arena_alloc(l->s->arena, sizeof *g);
-	*g = (struct mb_groups){ .tp = p->tp, .cp = p->cp };
-	g->of = mb_arena_alloc(l->s->arena, (size_t)(sps * cps * tpos) * sizeof *g->of);
-	for (int i = 0; i < sps * cps * tpos; i++) {
-		struct mb_group one = { (uint8_t)(i / tpos / cps), (uint8_t)(i / tpos % cps), (uint8_t)(i % tpos) };
-		int rule;
-
-		if (!group_candidate(l, &one, p, facts))
-			continue;
-		g->candidates++;
-		rule = group_broken(l, &one, *p);
-		if (rule >= 0)
-			g->broken[rule]++;
-		else
-			g->of[g->count++] = one;
-	}
-	return g;
 }
 
 static double grown(const struct mb_legality *l, const double by_growth[MB_GROWTHS], int layers)

@@ -74,6 +74,17 @@ static inline bool mb_choice_is_candidate(const struct mb_choice *v, unsigned fa
 	return (v->need & ~facts) == 0;
 }
 
+/* Whether choice i of an axis is tried for these facts, as a candidate or standing in. */
+static inline bool mb_choices_has(const struct mb_choices *a, int i, unsigned facts)
+{
+	if (mb_choice_is_candidate(&a->of[i], facts))
+		return true;
+	for (int j = 1; i == 0 && j < a->count; j++)
+		if (mb_choice_is_candidate(&a->of[j], facts))
+			return false;
+	return i == 0;
+}
+
 /* A group of a2a+p2p is a candidate for a CP that it divides properly, if the size is open. */
 bool mb_choice_divides(const struct mb_space *s, const struct mb_choice *v, int cp);
 

@@ -263,7 +263,7 @@ static int collect(struct mb_visit *v, const struct mb_sizes *n, const struct st
 	start_splits(v);
 	for (int i = 0; i < count; i++) {
 		v->table = stages[i].table;
-		for (int row = 0; row < v->table->count && (row < 2 || !v->walk->dive); row++) {
+		for (int row = 0; row < v->table->count; row++) {
 			enum mb_bound bound;
 
 			if (!mb_walk_is_near(v->walk, n, v->table->vp, &v->table->rows[row].plan))

@@ -195,44 +195,20 @@ static void run_pass(struct mb_walk *w)
 }
 
 /*
- * A first look at a likely part of the space (two splits each, nothing or everything offloaded) for the limit of the
- * pass over all of it: with a good limit from the start little else is looked at. The look itself widens its own limit
- * until it finds a plan that fits.
+ * Passes with a limit of the step that widens until as many plans as are wanted lie within it: a pass costs little while
+ * its limit is below what fits, and each finds the sizes that the next one takes up first.
  */
-static double dive(struct mb_walk *w)
-{
-	struct mb_best *best = w->best, empty = *best;
-	double least = w->node_count > 0 ? w->nodes[0].step_s : 0, factor = 1, limit = empty.max_step_s;
-
-	w->dive = true;
-	best->wanted = 1;
-	while (factor < 4 && least * factor < limit) {
-		factor *= 1.08;
-		best->count = 0;
-		best->has_fit = false;
-		best->max_step_s = fmin(least * factor, empty.max_step_s);
-		run_pass(w);
-		if (best->has_fit) {
-			limit = fmin(limit, best->fit.step_s);
-			break;
-		}
-	}
-	w->dive = false;
-	*best = empty;
-	return limit;
-}
-
-/* The pass proper, with a limit that widens until it holds as many plans as are wanted. */
 static void run_limited(struct mb_walk *w)
 {
+	const double wide = 4, step = 1.05, small_step = 1.02;
 	struct mb_best *best = w->best, empty = *best;
-	double limit = dive(w), factor = 1.005;
+	double least = w->node_count > 0 ? w->nodes[0].step_s : 0;
 
-	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_found);
-	for (;; factor = factor < 1.1 ? 1 + 3 * (factor - 1) : 2 * factor) {
+	for (double factor = step;; factor *= factor > 2 ? 2 : best->count > 0 ? small_step : step) {
 		*best = empty;
-		best->max_step_s = factor > 100 ? empty.max_step_s : fmin(limit * factor, empty.max_step_s);
+		best->max_step_s = factor > wide ? empty.max_step_s : fmin(least * factor, empty.max_step_s);
 		run_pass(w);
+		qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_found);
 		if ((best->count == best->wanted && best->has_fit) || !(best->max_step_s < empty.max_step_s))
 			break;
 	}

@@ -11,8 +11,6 @@ struct mb_walk {
 	struct mb_legality legality;
 	struct mb_sizes *nodes;
 	int node_count, node_capacity;
-	int largest_offload;            /* choice that moves most without whole layers */
-	bool dive;                      /* only a likely part of the space, for a first limit; counts mean nothing */
 	bool floored;                   /* nodes have their bounds and are sorted by them */
 	struct mb_tally rules;          /* of the enumeration: the same for every pass */
 	struct mb_best *best;           /* behind the lock while threads run */
