@@ -170,6 +170,14 @@ static void make_space(struct space *s, uint64_t seed)
 		NARROW(grad_overlap, 0, 1);
 	if (draw(s, 2))
 		s->q.set[MB_K_opt_offload] = s->q.set[MB_K_opt_offload_fraction] = s->q.set[MB_K_fsdp] = s->q.set[MB_K_sharding] = false;
+	if (moe && draw(s, 2))          /* buffers outside the allocator */
+		s->q.set[MB_K_dispatcher] = s->q.set[MB_K_backend] = s->q.set[MB_K_shared_overlap] = false;
+	if (draw(s, 3) == 0)            /* few micro-batches */
+		c->run.global_batch_size = 16;
+	if (s->q.set[MB_K_fine_offload] && draw(s, 3) == 0) {   /* as said, whether it helps or not */
+		c->run.plan.fine_grained_activation_offloading = true;
+		c->run.plan.offload_modules = kind > 0 ? MB_OFF_MOE_ACT : MB_OFF_CORE_ATTN;
+	}
 	mb_case_compile(c);
 }
 

@@ -214,12 +214,11 @@ static void try_selective(struct mb_visit *v, struct mb_visit_choice *c, int cho
 	}
 }
 
-/* Full recompute of groups of n layers, or of the first n. */
+/* Full recompute of groups of n layers, or of the first n. Layers outside may still be offloaded. */
 static void try_full(struct mb_visit *v, struct mb_visit_choice *c)
 {
 	const struct mb_plan *p = mb_visit_recompute(v, c->recompute);
 	const struct mb_slots *slots = &v->w->cache.slots;
-	const struct mb_kind_row *plain = mb_rows_plain(&v->w->cache, v->w->rows, c->group, c->legal->f, c->rep);
 	const uint64_t *legal = c->legal->offload[v->walk->legality.rep_off[c->rep]];
 	bool uniform = p->recompute_method != MB_METHOD_BLOCK;
 	double input[MB_KIND_COUNT];
@@ -228,10 +227,17 @@ static void try_full(struct mb_visit *v, struct mb_visit_choice *c)
 	t.rows = mb_rows_full(&v->w->cache, v->w->rows, c->group, c->legal->f);
 	for (int k = 0; k < slots->count; k++)
 		input[k] = mb_rows_input_bytes(&v->w->cache, v->w->rows, c->group, c->legal->f, k);
-	mb_visit_costs(v, plain, &t, &v->costs);
-	for (int i = 0; i < v->walk->s->axis[MB_P_OFFLOAD].count; i++)
-		if (legal[i / 64] >> (i % 64) & 1)
-			try_optimizers(v, c, &v->costs, i);
+	for (int i = 0; i < v->walk->s->axis[MB_P_OFFLOAD].count; i++) {
+		const struct mb_kind_row *plain;
+
+		if (!(legal[i / 64] >> (i % 64) & 1))
+			continue;
+		plain = mb_visit_offload(v, i)->fine_grained_activation_offloading
+		        ? mb_rows_offloaded(&v->w->cache, v->w->rows, c->group, c->legal->f, c->rep, i)
+		        : mb_rows_plain(&v->w->cache, v->w->rows, c->group, c->legal->f, c->rep);
+		mb_visit_costs(v, plain, &t, &v->costs);
+		try_optimizers(v, c, &v->costs, i);
+	}
 }
 
 /* Whether memory leaves any offloading choice that is legal here; nothing offloaded counts if it is worth a look. */

@@ -4,6 +4,20 @@
 #include <math.h>
 #include <string.h>
 
+/*
+ * Least rows without offloading, or under full recompute of the layers that it leaves: only offloading that the query
+ * names goes with it.
+ */
+static const struct mb_kind_row *least_of(struct mb_visit *v, int choice)
+{
+	int rep = v->walk->legality.rep_of[choice];
+	bool named = mb_visit_offload(v, 0)->fine_grained_activation_offloading;
+
+	if (mb_visit_recompute(v, choice)->recompute == MB_RECOMPUTE_FULL && named)
+		return mb_rows_least_offloaded(&v->w->cache, v->w->rows, rep, 0);
+	return mb_rows_least(&v->w->cache, v->w->rows, rep);
+}
+
 /* Costs with least rows, of a choice that recomputes whole layers. */
 static void fill_least_full(struct mb_visit *v, const struct mb_plan *p, const struct mb_kind_row *least)
 {
@@ -19,7 +33,7 @@ static void fill_least_full(struct mb_visit *v, const struct mb_plan *p, const s
 static void fill_least(struct mb_visit *v, int choice)
 {
 	const struct mb_plan *p = mb_visit_recompute(v, choice);
-	const struct mb_kind_row *least = mb_rows_least(&v->w->cache, v->w->rows, v->walk->legality.rep_of[choice]);
+	const struct mb_kind_row *least = least_of(v, choice);
 
 	if (p->recompute == MB_RECOMPUTE_FULL)
 		fill_least_full(v, p, least);
@@ -98,7 +112,7 @@ static enum mb_bound judge_offloading(struct mb_visit *v, int choice)
 void mb_visit_least_rows(struct mb_visit *v, int choice, struct mb_kind_row *ret)
 {
 	const struct mb_plan *p = mb_visit_recompute(v, choice);
-	const struct mb_kind_row *least = mb_rows_least(&v->w->cache, v->w->rows, v->walk->legality.rep_of[choice]), *full = NULL;
+	const struct mb_kind_row *least = least_of(v, choice), *full = NULL;
 	bool uniform = p->recompute_method != MB_METHOD_BLOCK;
 
 	if (p->recompute == MB_RECOMPUTE_FULL)
