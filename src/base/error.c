@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Bytes of the UTF-8 sequence at s, 0 if it is malformed or cut off by the end of the string. */
@@ -80,35 +81,44 @@ static int fold(char c)
 	return c == '-' || c == '.' ? '_' : tolower((unsigned char)c);
 }
 
+static void fold_all(char *ret, const char *word)
+{
+	while ((*ret++ = *word ? (char)fold(*word++) : '\0'))
+		;
+}
+
 /*
- * Edit distance with swaps of neighbours (optimal string alignment); case and - _ . do not count as different.
+ * Edit distance of folded words with swaps of neighbours (optimal string alignment); more than `limit` as soon as that is
+ * certain: a row is made of the two before it.
  *
  * [Damerau 1964, CACM 7(3); recurrence of Boytsov 2011, ACM JEA 16, section 2.1.2]
  */
-static int distance(const char *a, size_t n, const char *b, size_t m)
+static int distance(const char *a, size_t n, const char *b, size_t m, int limit)
 {
-	int row[3][WORD_MAX + 1];
+	int row[3][WORD_MAX + 1], least_before = 0;
 	int *two = row[0], *one = row[1], *now = row[2];
 
 	for (size_t j = 0; j <= m; j++)
 		one[j] = (int)j;
 	for (size_t i = 1; i <= n; i++) {
-		int *spare = two;
+		int *spare = two, least = (int)i;
 
 		now[0] = (int)i;
 		for (size_t j = 1; j <= m; j++) {
-			bool same = fold(a[i - 1]) == fold(b[j - 1]);
-			int best = one[j - 1] + !same;
+			int best = one[j - 1] + (a[i - 1] != b[j - 1]);
 
 			if (one[j] + 1 < best)
 				best = one[j] + 1;
 			if (now[j - 1] + 1 < best)
 				best = now[j - 1] + 1;
-			if (i > 1 && j > 1 && fold(a[i - 1]) == fold(b[j - 2]) && fold(a[i - 2]) == fold(b[j - 1]) &&
-			    two[j - 2] + 1 < best)
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && two[j - 2] + 1 < best)
 				best = two[j - 2] + 1;
 			now[j] = best;
+			least = best < least ? best : least;
 		}
+		if (least > limit && least_before > limit)
+			return limit + 1;
+		least_before = least;
 		two = one;
 		one = now;
 		now = spare;
@@ -116,40 +126,29 @@ static int distance(const char *a, size_t n, const char *b, size_t m)
 	return one[m];
 }
 
-static bool contains(const char *name, const char *word)
-{
-	for (; *name; name++) {
-		size_t i = 0;
-
-		while (word[i] && name[i] && fold(name[i]) == fold(word[i]))
-			i++;
-		if (!word[i])
-			return true;
-	}
-	return false;
-}
-
 const char *mb_nearest(const char *word, const char *const *names, size_t count)
 {
+	char a[WORD_MAX + 1], b[WORD_MAX + 1];
 	size_t n = strlen(word), shortest = WORD_MAX + 1;
 	int limit = n < 5 ? 1 : n < 9 ? 2 : n < 15 ? (int)n / 3 : 5;
 	const char *best = NULL, *whole = NULL;
 
 	if (n == 0 || n > WORD_MAX)
 		return NULL;
+	fold_all(a, word);
 	for (size_t i = 0; i < count; i++) {
 		size_t m = strlen(names[i]);
-		int d;
+		int d, longer = (int)m - (int)n;
 
 		if (m > WORD_MAX)
 			continue;
-		d = distance(word, n, names[i], m);
-		if (d <= limit) {
+		fold_all(b, names[i]);
+		if (abs(longer) <= limit && (d = distance(a, n, b, m, limit)) <= limit) {
 			limit = d - 1;
 			best = names[i];
 		}
 		/* "h100" is not a typing error but half a name; of equally long names the last is the larger machine. */
-		if (n >= 3 && m <= shortest && contains(names[i], word)) {
+		if (n >= 3 && m <= shortest && strstr(b, a) != NULL) {
 			shortest = m;
 			whole = names[i];
 		}
