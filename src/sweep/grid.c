@@ -227,15 +227,14 @@ static bool read_report(const struct mb_node *n, struct mb_arena *arena, struct 
 	return true;
 }
 
-bool mb_sweep_read(const char *path, struct mb_arena *arena, struct mb_sweep *ret, struct mb_diags *diags)
+bool mb_sweep_from_node(const struct mb_node *root, const char *file, struct mb_arena *arena, struct mb_sweep *ret, struct mb_diags *diags)
 {
 	const struct mb_binding binding = { fields, sizeof fields / sizeof fields[0], false, false, NULL };
-	const struct mb_node *root = mb_node_read_file(path, arena, diags);
 	struct mb_axes *axes = mb_arena_alloc(arena, sizeof *axes);
 	struct file f = { 0 };
 
-	*ret = (struct mb_sweep){ .file = path };
-	if (!root || !mb_bind(&binding, root, arena, &f, diags))
+	*ret = (struct mb_sweep){ .file = file };
+	if (!mb_bind(&binding, root, arena, &f, diags))
 		return false;
 	ret->estimate = f.mode == 1;
 	ret->objective = (enum mb_objective)f.objective;
@@ -248,4 +247,11 @@ bool mb_sweep_read(const char *path, struct mb_arena *arena, struct mb_sweep *re
 	if (!mb_axes_grid(axes, f.grid) || !mb_axes_zip(axes, f.zip) || !mb_axes_cases(axes, f.cases))
 		return false;
 	return expand(axes, f.where, root->pos);
+}
+
+bool mb_sweep_read(const char *path, struct mb_arena *arena, struct mb_sweep *ret, struct mb_diags *diags)
+{
+	const struct mb_node *root = mb_node_read_file(path, arena, diags);
+
+	return root && mb_sweep_from_node(root, path, arena, ret, diags);
 }

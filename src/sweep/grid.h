@@ -27,8 +27,9 @@ struct mb_sweep {
 	int cell_count, dropped;                /* dropped by `where` */
 };
 
-/* Reads the file and lays the cells out. Reports and returns false. */
+/* Reads the file, or the document of a file, and lays the cells out. Reports and returns false. */
 bool mb_sweep_read(const char *path, struct mb_arena *arena, struct mb_sweep *ret, struct mb_diags *diags);
+bool mb_sweep_from_node(const struct mb_node *root, const char *file, struct mb_arena *arena, struct mb_sweep *ret, struct mb_diags *diags);
 
 /* The cell's own settings as one mapping, to be laid over the base. */
 const struct mb_node *mb_sweep_settings(const struct mb_sweep *s, int cell, struct mb_arena *arena);
