@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "exchange/export.h"
+#include "sweep/cell.h"
 
 TestSuite(export, .init = begin, .fini = done);
 
@@ -188,4 +189,49 @@ Test(export, no_path_of_this_machine_is_written)
 	for (size_t k = 0; k < sizeof formats / sizeof formats[0]; k++)
 		cr_expect(strstr(export(q, formats[k].format), library.root) == NULL, "%s", formats[k].name);
 	expect_same(q, "a model by path", "");
+}
+
+#ifdef __SANITIZE_ADDRESS__
+enum { NARROW = true };
+#else
+enum { NARROW = false };
+#endif
+
+/* The searches of README.md; under a sanitizer, which makes them some ten times dearer, with more keys fixed. */
+static const struct { const char *text, *narrow; } searches[] = {
+	{ "model: qwen3-30b-a3b\nhardware: dgx-h100\ngpus: 16\nglobal_batch_size: 1024\nseq_length: 4096\n", "tp: 2\nep: 8\nmbs: 4\n" },
+	{ "model: deepseek-v3\nhardware: gb200-nvl72\ngpus: 256\nglobal_batch_size: 4096\nseq_length: 4096\nprecision: fp8_mx\n",
+	  "tp: 1\npp: 2\nep: 64\nmbs: 4\n" },
+	{ "model: llama3-70b\nhardware: dgx-h100\ngpus: 64\nglobal_batch_size: 256\nseq_length: 8192\nprecision: fp8_cs\n", "tp: 4\npp: 2\nmbs: 1\n" },
+	{ "model: nemotron-3-nano\nhardware: gb300-nvl72\ngpus: 8\nglobal_batch_size: 512\nseq_length: 8192\nprecision: fp8_mx\n",
+	  "tp: 1\nep: 8\nmbs: 2\n" },
+};
+
+static void expect_plan_comes_back(const struct mb_query *search, const struct mb_search_result *r, const struct mb_ranked *p, const char *where)
+{
+	struct mb_query *q = mb_arena_alloc(&arena, sizeof *q);
+
+	*q = *search;
+	mb_cell_settle(q, r, p);
+	expect_same(q, where, "");
+}
+
+Test(export, plans_of_the_published_searches_come_back, .timeout = 300)
+{
+	int plans = 0;
+
+	for (size_t i = 0; i < sizeof searches / sizeof searches[0]; i++) {
+		struct mb_query *q = mb_arena_alloc(&arena, sizeof *q);
+		struct mb_search_result *r = mb_arena_alloc(&arena, sizeof *r);
+		const struct mb_search_options options = { .top = 20, .threads = 1 };
+
+		cr_assert(load(mb_arena_printf(&arena, "%s%s", searches[i].text, NARROW ? searches[i].narrow : ""), q), "%s", diags.item[0].text);
+		cr_assert(mb_search(q, &options, &arena, r, &diags) && r->top_count > 0, "%s", searches[i].text);
+		for (int k = 0; k < r->top_count; k++)
+			expect_plan_comes_back(q, r, &r->top[k], mb_arena_printf(&arena, "search %zu, rank %d", i, k + 1));
+		for (int k = 0; k < r->front_count; k++)
+			expect_plan_comes_back(q, r, &r->front[k], mb_arena_printf(&arena, "search %zu, front %d", i, k + 1));
+		plans += r->top_count + r->front_count;
+	}
+	cr_expect_geq(plans, 80);
 }

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sweep/cell.h"
+
 bool mb_run_load(struct mb_call *call, bool single, struct mb_query *ret)
 {
 	struct mb_options *o = &call->options;
@@ -107,18 +109,7 @@ int mb_run_take_rank(struct mb_call *call, struct mb_query *q)
 			        r->top_count, rank);
 		return MB_EXIT_NO_FIT;
 	}
-	if (r->layouts) {
-		q->c.layouts = r->layouts;
-		q->c.layout_count = r->layout_count;
-	}
-	q->c.run.plan = r->top[rank - 1].plan;
-	q->c.run.gpus = r->top[rank - 1].gpus;
-	q->gpu_choices[0] = 0;
-	for (int i = 0; i < MB_KEY_COUNT; i++) {
-		q->open[i] = false;
-		q->alternatives[i].count = 0;
-	}
-	mb_case_compile(&q->c);
+	mb_cell_settle(q, r, &r->top[rank - 1]);
 	return MB_EXIT_DONE;
 }
 

@@ -31,8 +31,7 @@ static const struct mb_ranked *best_of(const struct mb_search_result *r)
 	return &r->top[r->recommended >= 0 ? r->recommended : 0];
 }
 
-/* Puts a plan into the query, which then has one value for every key; layouts may be the search's own. */
-static void settle(struct mb_query *q, const struct mb_search_result *r, const struct mb_ranked *p)
+void mb_cell_settle(struct mb_query *q, const struct mb_search_result *r, const struct mb_ranked *p)
 {
 	if (r->layouts) {
 		q->c.layouts = r->layouts;
@@ -99,7 +98,7 @@ static bool run_search(const struct mb_sweep *s, int threads, struct mb_arena *a
 		x->reason = commonest_rule(&x->search, arena);
 		return true;
 	}
-	settle(x->q, &x->search, best);
+	mb_cell_settle(x->q, &x->search, best);
 	judge(x, arena, e);
 	return true;
 }

@@ -21,6 +21,9 @@ bool mb_cell_query(const struct mb_sweep *s, int cell, struct mb_library *librar
                    struct mb_diags *diags);
 void mb_cell_key(const struct mb_sweep *s, int cell, const struct mb_query *q, struct mb_fingerprints *files, char ret[MB_HASH_TEXT]);
 
+/* Puts a plan of a search into its query, which then has one value for every key; layouts may be the search's own. */
+void mb_cell_settle(struct mb_query *q, const struct mb_search_result *r, const struct mb_ranked *p);
+
 /* The answer to one what-if question: the best step once one thing is different. */
 struct mb_what_if {
 	const char *name;               /* "hbm", "nvlink", ... */
