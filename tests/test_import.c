@@ -1,6 +1,10 @@
 /* Scripts, argument logs and configurations of other tools become runs; what they leave open is said. */
 #include "import_fixture.h"
 
+#include <dirent.h>
+
+#include "plan/rules.h"
+
 TestSuite(import, .init = begin, .fini = done);
 
 /* ---- files of users ---- */
@@ -74,6 +78,60 @@ Test(import, broken_files_are_refused_where_they_break)
 		cr_expect(!import_file(refused[i].file, ""), "%s", refused[i].file);
 		cr_expect(told(MB_ERROR, refused[i].line, refused[i].words), "%s: %d: %s", refused[i].file, diags.item[0].pos.line, diags.item[0].text);
 	}
+}
+
+/* Every file that people gave: read in whole, or refused by the table above; none is left to chance. */
+Test(import, each_file_of_users_is_read_or_refused)
+{
+	int count[2] = { 0 };
+	struct dirent *entry;
+	DIR *dir = opendir(path("cases"));
+
+	cr_assert(dir != NULL);
+	while ((entry = readdir(dir)) != NULL) {
+		const char *name = mb_arena_printf(&arena, "cases/%s", entry->d_name);
+		bool must_fail = false;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+			must_fail = must_fail || strcmp(refused[i].file, name) == 0;
+		cr_expect(import_file(name, "") == !must_fail, "%s: %s", name, diags.item[0].text);
+		cr_expect(must_fail == (diags.errors > 0), "%s: %d errors", name, diags.errors);
+		cr_expect(must_fail || got.map != NULL, "%s: nothing to print", name);
+		count[must_fail]++;
+	}
+	closedir(dir);
+	cr_expect(count[0] == 21 && count[1] == 9, "%d read, %d refused", count[0], count[1]);
+}
+
+static int experts_layers(const struct mb_model *m)
+{
+	int n = 0;
+
+	for (int i = 0; i < m->num_layers; i++)
+		n += m->kinds[m->layers[i]].ffn == MB_FFN_MOE;
+	return n;
+}
+
+Test(import, files_of_users_mean_what_their_owners_found)
+{
+	static struct mb_violation list[MB_MAX_VIOLATIONS];
+	const struct mb_model *m;
+	bool found = false;
+
+	cr_assert(import_file(read[0].file, read[0].settings) && got.query != NULL);
+	for (int i = mb_check(got.query, &got.query->c.run.plan, list) - 1; i >= 0; i--)
+		found = found || strstr(list[i].message, "PP 4 does not divide 46 layers") != NULL;
+	cr_expect(found, "the layout of GLM-4.5-Air");
+
+	cr_assert(import_file(read[3].file, read[3].settings) && got.query != NULL);
+	m = &got.query->c.model;
+	cr_expect(m->num_layers == 61 && experts_layers(m) == 58 && m->make_vocab_size_divisible_by == 3232);
+
+	cr_assert(import_file(read[5].file, read[5].settings) && got.query != NULL);
+	m = &got.query->c.model;
+	cr_expect(m->ffn_hidden_size == 16384 && m->kv_channels == 128 && m->num_query_groups == 32);
 }
 
 Test(import, what_is_assumed_is_said)
