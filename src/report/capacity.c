@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "plan/case.h"
 
 static const double DAY_S = 86400, WITHIN_FRAC = 0.05;
 
@@ -30,7 +31,15 @@ static struct mb_given take(double said, double sweep, double usual)
 	return (struct mb_given){ usual, "assumed" };
 }
 
-/* "a=1 b=2", without gpus for the name of a series. */
+static const char *short_name(const char *name)
+{
+	bool negated;
+	const struct mb_key *key = mb_key_find(name, &negated);
+
+	return key && key->short_name ? key->short_name : name;
+}
+
+/* "tp=1 pp=2", without gpus for the name of a series: short, for legends and first columns. */
 static const char *settings_words(const struct mb_capacity *c, int i, bool gpus, struct mb_arena *arena)
 {
 	const cJSON *keys = cJSON_GetObjectItem(c->head, "keys");
@@ -45,7 +54,7 @@ static const char *settings_words(const struct mb_capacity *c, int i, bool gpus,
 
 		if (!cJSON_IsString(value) || !value->valuestring[0] || (!gpus && strcmp(key, "gpus") == 0))
 			continue;
-		mb_text_printf(&t, "%s%s=%s", t.length ? " " : "", key, value->valuestring);
+		mb_text_printf(&t, "%s%s=%s", t.length ? " " : "", short_name(key), value->valuestring);
 	}
 	ret = mb_arena_strdup(arena, t.data);
 	mb_text_free(&t);

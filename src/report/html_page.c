@@ -64,6 +64,15 @@ static void escape(struct mb_text *t, const char *s)
 	}
 }
 
+/* Long keys may break behind their underscores, and nowhere else while there is room for a part. */
+static void escape_code(struct mb_text *t, const char *s)
+{
+	for (; *s; s++) {
+		escape(t, (char[]){ *s, '\0' });
+		mb_text_add(t, *s == '_' ? "<wbr>" : "");
+	}
+}
+
 /* **bold** and `code`; an opening mark without its end is text. */
 static void add_marked(struct mb_text *t, const char *s)
 {
@@ -81,7 +90,7 @@ static void add_marked(struct mb_text *t, const char *s)
 		s += strlen(mark);
 		snprintf(part, sizeof part, "%.*s", (int)(end - s), s);
 		mb_text_add(t, *mark == '*' ? "<b>" : "<code>");
-		escape(t, part);
+		(*mark == '*' ? escape : escape_code)(t, part);
 		mb_text_add(t, *mark == '*' ? "</b>" : "</code>");
 		s = end + strlen(mark);
 	}

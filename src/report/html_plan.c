@@ -140,7 +140,8 @@ static void add_step(struct mb_report *r)
 	for (int i = 0; i < MB_TIME_COUNT; i++) {
 		double seconds = mb_capacity_number(time, mb_time_terms[i].json);
 
-		if (!(seconds > 0))
+		/* What is left of a difference is no part. */
+		if (!(seconds > 1e-6 * x->step_s))
 			continue;
 		cJSON_AddItemToArray(add_bar_series(b, mb_time_terms[i].label, hue++), cJSON_CreateNumber(seconds));
 		mb_table_row(b->table, MB_INK_PLAIN);

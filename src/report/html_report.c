@@ -63,7 +63,7 @@ struct mb_number mb_report_usd(double usd)
 /* Nobody books a tenth of a day once it takes weeks. */
 struct mb_number mb_report_days(double days)
 {
-	return days >= 20 ? mb_number_count(round(days)) : days >= 1 ? mb_number_fixed(days, 1) : mb_number_3(days);
+	return days >= 20 ? mb_number_count(round(days)) : days >= 1 ? mb_number_fixed(days, 1) : days >= 0.1 ? mb_number_fixed(days, 2) : mb_number_3(days);
 }
 
 struct mb_number mb_report_tokens(double tokens)
