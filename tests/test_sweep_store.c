@@ -199,3 +199,58 @@ Test(store, refuses_a_damaged_file_and_leaves_it_as_it_is)
 	cr_expect_eq(before.st_size, after.st_size);
 	free(junk);
 }
+
+/* One letter changed in place, which SQLite does not notice. */
+static void change_letter(const char *name, const char *words)
+{
+	FILE *f = fopen(path(name), "r+");
+	size_t n = strlen(words), size;
+	static char bytes[200000];
+	char *at;
+
+	cr_assert(f);
+	size = fread(bytes, 1, sizeof bytes, f);
+	at = memmem(bytes, size, words, n);
+	cr_assert(at, "no '%s' in %s", words, name);
+	cr_assert(fseek(f, at - bytes, SEEK_SET) == 0 && fputc(*at ^ 1, f) != EOF);
+	fclose(f);
+}
+
+static void fill(const char *name)
+{
+	struct mb_store *s = open_store(name, MB_STORE_WRITE);
+	struct mb_diags diags = { 0 };
+
+	cr_assert(mb_store_put_grid(s, &grid, &diags) && mb_store_put_text(s, "t", "constants", &diags));
+	cr_assert(mb_store_put(s, "k1", "fits", "document one", &diags) && mb_store_put(s, "k2", "fits", "document two", &diags));
+	mb_store_close(s);
+}
+
+/* What is changed, and what a writer finds afterwards: the cell k1, the cell k2, the grid. */
+static const struct { const char *words; bool first, second, grid; } changes[] = {
+	{ "document one", false, true, true }, { "constants", false, false, true }, { "[\"2\"]", true, true, false }, { "plan", true, true, false },
+};
+
+Test(store, finds_a_changed_letter_and_takes_out_what_it_spoils)
+{
+	for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+		struct mb_arena arena = { 0 };
+		struct mb_diags diags = { 0 };
+		struct mb_store_grid got;
+		struct mb_store *s;
+
+		unlink(path("e.db"));
+		fill("e.db");
+		change_letter("e.db", changes[i].words);
+		expect_refused("e.db", MB_STORE_READ, "damaged");
+		s = mb_store_open(path("e.db"), MB_STORE_WRITE, &diags);
+		cr_assert(s && diags.warnings == 1, "%s", changes[i].words);
+		cr_expect_eq(mb_store_document(s, "k1", &arena) != NULL, changes[i].first, "%s", changes[i].words);
+		cr_expect_eq(mb_store_document(s, "k2", &arena) != NULL, changes[i].second, "%s", changes[i].words);
+		cr_expect_eq(mb_store_get_grid(s, &arena, &got, &diags), changes[i].grid, "%s", changes[i].words);
+		mb_store_close(s);
+		if (changes[i].grid)
+			mb_store_close(open_store("e.db", MB_STORE_READ));
+		mb_arena_free(&arena);
+	}
+}

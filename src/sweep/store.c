@@ -9,7 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { APPLICATION = 0x6d62736d, FORMAT = 1 };  /* "mbsm"; read by file(1) */
+enum { APPLICATION = 0x6d62736d, FORMAT = 2 };  /* "mbsm"; read by file(1) */
 
 struct mb_store {
 	sqlite3 *db;
@@ -18,11 +18,13 @@ struct mb_store {
 	char path[1024];
 };
 
+/* `sum` is sum_of() the columns before it: SQLite finds damage to its own structure, not to what it holds. */
 static const char schema[] =
-	"CREATE TABLE IF NOT EXISTS sweep(one INTEGER PRIMARY KEY CHECK(one = 1), hash TEXT NOT NULL, name TEXT NOT NULL, head TEXT NOT NULL);"
-	"CREATE TABLE IF NOT EXISTS grid(position INTEGER PRIMARY KEY, key TEXT NOT NULL, settings TEXT NOT NULL);"
-	"CREATE TABLE IF NOT EXISTS cell(key TEXT PRIMARY KEY, verdict TEXT NOT NULL, document TEXT NOT NULL) WITHOUT ROWID;"
-	"CREATE TABLE IF NOT EXISTS text(hash TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;";
+	"CREATE TABLE IF NOT EXISTS sweep(one INTEGER PRIMARY KEY CHECK(one = 1), hash TEXT NOT NULL, name TEXT NOT NULL, head TEXT NOT NULL,"
+	" sum TEXT NOT NULL);"
+	"CREATE TABLE IF NOT EXISTS grid(position INTEGER PRIMARY KEY, key TEXT NOT NULL, settings TEXT NOT NULL, sum TEXT NOT NULL);"
+	"CREATE TABLE IF NOT EXISTS cell(key TEXT PRIMARY KEY, verdict TEXT NOT NULL, document TEXT NOT NULL, sum TEXT NOT NULL) WITHOUT ROWID;"
+	"CREATE TABLE IF NOT EXISTS text(hash TEXT PRIMARY KEY, text TEXT NOT NULL, sum TEXT NOT NULL) WITHOUT ROWID;";
 
 static bool refuse(const char *path, struct mb_diags *diags, const char *why, const char *expected)
 {
@@ -83,9 +85,66 @@ static int query(struct mb_store *s, const char *sql, long long *number, char *t
 	return code == SQLITE_ROW ? SQLITE_OK : code == SQLITE_DONE ? SQLITE_EMPTY : code;
 }
 
+/* ---- damage ---- */
+
+/* SQL's sum_of(...): a hash of its arguments as text. */
+static void sum_of(sqlite3_context *context, int count, sqlite3_value **values)
+{
+	struct mb_hash h;
+	char text[MB_HASH_TEXT];
+
+	mb_hash_start(&h);
+	for (int i = 0; i < count; i++) {
+		const void *bytes = sqlite3_value_text(values[i]);
+		int64_t size = sqlite3_value_bytes(values[i]);
+
+		mb_hash_add(&h, &size, sizeof size);
+		mb_hash_add(&h, bytes, (size_t)size);
+	}
+	mb_hash_end(&h, text);
+	sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+}
+
+#define DAMAGED(table, ...) "FROM " table " WHERE sum IS NOT sum_of(" __VA_ARGS__ ")"
+#define DAMAGED_CELL DAMAGED("cell", "key, verdict, document")
+#define DAMAGED_TEXT DAMAGED("text", "hash, text")
+#define DAMAGED_GRID DAMAGED("grid", "position, key, settings")
+#define DAMAGED_SWEEP DAMAGED("sweep", "one, hash, name, head")
+
+static int count_damage(struct mb_store *s, long long *ret)
+{
+	return query(s, "SELECT (SELECT count(*) " DAMAGED_CELL ") + (SELECT count(*) " DAMAGED_TEXT ") + (SELECT count(*) " DAMAGED_GRID
+	             ") + (SELECT count(*) " DAMAGED_SWEEP ")", ret, NULL, 0);
+}
+
+/*
+ * Takes out what is not as it was written; the sweep does it again. Cells refer to texts, so that these take all cells
+ * with them. False when that does not help.
+ */
+static bool mend(struct mb_store *s, struct mb_diags *diags)
+{
+	long long found, left = 1;
+	int code = count_damage(s, &found);
+
+	if (code != SQLITE_OK || found == 0)
+		return code == SQLITE_OK || fail(s, code, diags);
+	if (!run(s, "BEGIN IMMEDIATE; DELETE FROM cell WHERE EXISTS (SELECT 1 " DAMAGED_TEXT "); DELETE " DAMAGED_TEXT "; DELETE " DAMAGED_CELL ";"
+	         "CREATE TEMP TABLE broken AS SELECT 1 " DAMAGED_GRID " UNION ALL SELECT 1 " DAMAGED_SWEEP ";"
+	         "DELETE FROM grid WHERE EXISTS (SELECT 1 FROM broken); DELETE FROM sweep WHERE EXISTS (SELECT 1 FROM broken); DROP TABLE broken; COMMIT",
+	         diags)) {
+		sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+		return false;
+	}
+	code = count_damage(s, &left);
+	if (code != SQLITE_OK || left > 0)
+		return fail(s, code != SQLITE_OK ? code : SQLITE_CORRUPT, diags);
+	mb_report(diags, MB_WARNING, (struct mb_pos){ 0 }, "", "'%.200s' was damaged: %lld entries were not as written, what they held is done again", s->path, found);
+	return true;
+}
+
 static bool check(struct mb_store *s, enum mb_store_mode mode, struct mb_diags *diags)
 {
-	long long application = 0, format = 0, tables = 0;
+	long long application = 0, format = 0, tables = 0, damaged = 0;
 	char verdict[64] = "";
 	int code = query(s, "PRAGMA application_id", &application, NULL, 0);
 
@@ -104,15 +163,22 @@ static bool check(struct mb_store *s, enum mb_store_mode mode, struct mb_diags *
 	code = query(s, "PRAGMA quick_check(1)", NULL, verdict, sizeof verdict);
 	if (code != SQLITE_OK)
 		return fail(s, code, diags);
-	return strcmp(verdict, "ok") == 0 || fail(s, SQLITE_CORRUPT, diags);
+	if (strcmp(verdict, "ok") != 0)
+		return fail(s, SQLITE_CORRUPT, diags);
+	if (mode == MB_STORE_WRITE)
+		return mend(s, diags);
+	code = count_damage(s, &damaged);
+	if (code != SQLITE_OK)
+		return fail(s, code, diags);
+	return damaged == 0 || refuse(s->path, diags, "is damaged: entries are not as they were written", "the sweep again, which does those anew: mbsim sweep SWEEP.yaml");
 }
 
 static bool prepare(struct mb_store *s, struct mb_diags *diags)
 {
 	const struct { sqlite3_stmt **statement; const char *sql; } all[] = {
 		{ &s->has, "SELECT 1 FROM cell WHERE key = ?" },
-		{ &s->put, "INSERT OR IGNORE INTO cell VALUES(?, ?, ?)" },
-		{ &s->put_text, "INSERT OR IGNORE INTO text VALUES(?, ?)" },
+		{ &s->put, "INSERT OR IGNORE INTO cell VALUES(?1, ?2, ?3, sum_of(?1, ?2, ?3))" },
+		{ &s->put_text, "INSERT OR IGNORE INTO text VALUES(?1, ?2, sum_of(?1, ?2))" },
 		{ &s->text, "SELECT text FROM text WHERE hash = ?" },
 		{ &s->document, "SELECT document FROM cell WHERE key = ?" },
 	};
@@ -180,6 +246,7 @@ struct mb_store *mb_store_open(const char *path, enum mb_store_mode mode, struct
 	if (ok) {
 		sqlite3_extended_result_codes(s->db, 1);
 		sqlite3_busy_timeout(s->db, 5000);
+		sqlite3_create_function(s->db, "sum_of", -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, sum_of, NULL, NULL);
 		ok = check(s, mode, diags) && (!write || begin_writing(s, diags)) && prepare(s, diags);
 	}
 	if (ok)
@@ -271,8 +338,8 @@ const char *mb_store_document(struct mb_store *s, const char *key, struct mb_are
 static bool write_grid(struct mb_store *s, const struct mb_store_grid *grid, struct mb_diags *diags)
 {
 	sqlite3_stmt *row = NULL, *sweep = NULL;
-	bool ok = sqlite3_prepare_v2(s->db, "INSERT INTO grid VALUES(?, ?, ?)", -1, &row, NULL) == SQLITE_OK
-	          && sqlite3_prepare_v2(s->db, "INSERT INTO sweep VALUES(1, ?, ?, ?)", -1, &sweep, NULL) == SQLITE_OK;
+	bool ok = sqlite3_prepare_v2(s->db, "INSERT INTO grid VALUES(?1, ?2, ?3, sum_of(?1, ?2, ?3))", -1, &row, NULL) == SQLITE_OK
+	          && sqlite3_prepare_v2(s->db, "INSERT INTO sweep VALUES(1, ?1, ?2, ?3, sum_of(1, ?1, ?2, ?3))", -1, &sweep, NULL) == SQLITE_OK;
 
 	ok = ok || fail(s, sqlite3_errcode(s->db), diags);
 	for (int i = 0; ok && i < grid->count; i++) {
