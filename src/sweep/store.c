@@ -170,7 +170,8 @@ static bool check(struct mb_store *s, enum mb_store_mode mode, struct mb_diags *
 	code = count_damage(s, &damaged);
 	if (code != SQLITE_OK)
 		return fail(s, code, diags);
-	return damaged == 0 || refuse(s->path, diags, "is damaged: entries are not as they were written", "the sweep again, which does those anew: mbsim sweep SWEEP.yaml");
+	return damaged == 0 || refuse(s->path, diags, "is damaged: entries are not as they were written",
+	                              "the sweep again, which does those anew: mbsim sweep SWEEP.yaml");
 }
 
 static bool prepare(struct mb_store *s, struct mb_diags *diags)
