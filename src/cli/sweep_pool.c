@@ -83,6 +83,7 @@ static void serve(const struct mb_pool_task *task, int from, int to)
 /* Pipes of the others are not for this one: an open end would keep them from seeing the end of their input. */
 static void become_worker(struct pool *p, int from, int to, pid_t parent)
 {
+	p->task->begin(p->task->context);
 	for (int i = 0; i < p->jobs; i++) {
 		if (p->workers[i].to >= 0) {
 			close(p->workers[i].to);

@@ -11,6 +11,8 @@
 
 struct mb_pool_task {
 	void *context;
+	/* In a worker, first of all: lets go of what the parent alone holds. */
+	void (*begin)(void *context);
 	/* In a worker: the answer to cell `index`, as text. False: it failed, and the text says why. */
 	bool (*work)(void *context, int index, struct mb_text *answer);
 	/* In the parent: takes the answer; false stops the sweep. ok false: the text says why the cell failed. */

@@ -135,6 +135,13 @@ static void first_message(const struct mb_diags *diags, struct mb_text *ret)
 	mb_text_add(ret, "no reason given");
 }
 
+static void begin_worker(void *context)
+{
+	struct work *w = context;
+
+	mb_store_forget(w->store);
+}
+
 /* In a worker. The answer is four lines: verdict, hash of the constants, constants, document. */
 static bool work_out(void *context, int index, struct mb_text *answer)
 {
@@ -279,7 +286,7 @@ int mb_sweep_work(struct mb_call *call, const struct mb_sweep_plan *plan, struct
 {
 	const struct mb_options *o = &call->options;
 	struct work w = { .call = call, .plan = plan, .store = store, .counts = ret, .progress = isatty(STDERR_FILENO) && !o->quiet };
-	struct mb_pool_task task = { &w, work_out, take };
+	struct mb_pool_task task = { &w, begin_worker, work_out, take };
 	int *pending = mb_arena_alloc(&call->arena, (size_t)plan->sweep.cell_count * sizeof *pending);
 	int jobs = o->jobs ? o->jobs : o->threads ? o->threads : processors();
 	enum mb_pool_end end = MB_POOL_DONE;

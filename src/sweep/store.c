@@ -272,6 +272,13 @@ void mb_store_close(struct mb_store *s)
 	free(s);
 }
 
+void mb_store_forget(struct mb_store *s)
+{
+	if (s->lock >= 0)
+		close(s->lock);
+	s->lock = -1;
+}
+
 /* ---- cells ---- */
 
 static void bind_text(sqlite3_stmt *q, int index, const char *text)

@@ -21,6 +21,9 @@ struct mb_store *mb_store_open(const char *path, enum mb_store_mode mode, struct
 /* A writer leaves one file behind. NULL is fine. */
 void mb_store_close(struct mb_store *s);
 
+/* In a forked child: gives up the writer's lock, which else lasts as long as the child does, without ending the parent's. */
+void mb_store_forget(struct mb_store *s);
+
 /* ---- cells ---- */
 
 /* False after an error; *ret: the cell is there. */
