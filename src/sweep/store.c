@@ -11,6 +11,8 @@
 
 enum { APPLICATION = 0x6d62736d, FORMAT = 2 };  /* "mbsm"; read by file(1) */
 
+enum { LOCK_TRIES = 20, LOCK_WAIT_US = 50000 };
+
 struct mb_store {
 	sqlite3 *db;
 	sqlite3_stmt *has, *put, *put_text, *text, *document;
@@ -200,17 +202,24 @@ static bool prepare(struct mb_store *s, struct mb_diags *diags)
 static bool lock(struct mb_store *s, struct mb_diags *diags)
 {
 	char why[128];
+	int code = EWOULDBLOCK;
 
 	s->lock = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (s->lock < 0) {
 		snprintf(why, sizeof why, "cannot be written: %.80s", strerror(errno));
 		return refuse(s->path, diags, why, "a folder that can be written: --store FILE");
 	}
-	if (flock(s->lock, LOCK_EX | LOCK_NB) == 0)
-		return true;
-	if (errno == EWOULDBLOCK)
+	/* A worker that was just forked when its parent was killed holds the lock until it runs for the first time. */
+	for (int tries = 0; tries < LOCK_TRIES && code == EWOULDBLOCK; tries++) {
+		if (tries > 0)
+			usleep(LOCK_WAIT_US);
+		if (flock(s->lock, LOCK_EX | LOCK_NB) == 0)
+			return true;
+		code = errno;
+	}
+	if (code == EWOULDBLOCK)
 		return refuse(s->path, diags, "is being written by another mbsim", "wait for it, or give each its own file and --shard, then merge");
-	snprintf(why, sizeof why, "cannot be locked: %.80s", strerror(errno));
+	snprintf(why, sizeof why, "cannot be locked: %.80s", strerror(code));
 	return refuse(s->path, diags, why, "a local disk: --store FILE");
 }
 
