@@ -22,6 +22,9 @@ static const struct { const char *name; const char *words[MAX_WORDS]; } runs[] =
 	{ "nemotron-3-nano, 8 GB300", { "model=nemotron-3-nano", "hardware=gb300-nvl72", "gpus=8", "gbs=512", "seq=8192", "precision=fp8_mx" } },
 	{ "qwen3-30b-a3b, 16 H100", { "model=qwen3-30b-a3b", "hardware=dgx-h100", "gpus=16", "gbs=1024", "seq=4096", "precision=bf16" } },
 	{ "deepseek-v3, 256 GB200", { "model=deepseek-v3", "hardware=gb200-nvl72", "gpus=256", "gbs=4096", "seq=4096", "precision=fp8_mx" } },
+	{ "deepseek-v3, 2048 GB200", { "model=deepseek-v3", "hardware=gb200-nvl72", "gpus=2048", "gbs=16384", "seq=4096", "precision=fp8_mx" } },
+	{ "the same, gbs 4096", { "model=deepseek-v3", "hardware=gb200-nvl72", "gpus=2048", "gbs=4096", "seq=4096", "precision=fp8_mx" } },
+	{ "deepseek-v3, 16384 GB200", { "model=deepseek-v3", "hardware=gb200-nvl72", "gpus=16384", "gbs=16384", "seq=4096", "precision=fp8_mx" } },
 };
 
 /* Nanoseconds of mb_evaluate for one plan. */
@@ -56,8 +59,8 @@ static void bench(const char *name, int count, char **words)
 		printf("%s: %s\n", name, diags.count > 0 ? diags.item[0].text : "no memory");
 	} else {
 		getrusage(RUSAGE_SELF, &usage);
-		printf("%-26s %6.2f s on %d, %.3g plans, %.3g costed, %.0f evaluated; best %.4g s; %.0f ns an evaluation; %ld MiB\n", name, r.elapsed_s,
-		       r.threads, r.plans_considered, r.plans_costed, r.plans_evaluated, r.top_count > 0 ? r.top[0].step_s : 0,
+		printf("%-26s %6.2f s on %d, %.3g plans, %.3g costed (%.0f ns each, all told), %.0f evaluated; best %.4g s; %.0f ns an evaluation; %ld MiB\n", name, r.elapsed_s,
+		       r.threads, r.plans_considered, r.plans_costed, r.elapsed_s / r.plans_costed * 1e9, r.plans_evaluated, r.top_count > 0 ? r.top[0].step_s : 0,
 		       r.top_count > 0 ? evaluation_ns(q, &r) : 0, usage.ru_maxrss / 1024);
 	}
 	mb_arena_free(&arena);
