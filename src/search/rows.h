@@ -32,7 +32,7 @@ struct mb_rows {
 	long used;                      /* for the cache */
 };
 
-enum { MB_ROWS_CACHED = 24 };
+enum { MB_ROWS_CACHED = 20 };
 
 struct mb_rows_cache {
 	struct mb_legality *l;
