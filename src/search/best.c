@@ -159,7 +159,7 @@ enum mb_bound mb_best_bound(const struct mb_goal *g, double step_s, double peak_
 	step_s -= step_s * SLACK + 1e-7;
 	peak_bytes -= peak_bytes * SLACK;
 	if (g->aim == MB_AIM_CLOSEST)
-		return peak_bytes * g->device_factor > g->last ? MB_BY_MEMORY : MB_WORTH;
+		return peak_bytes * g->device_factor > g->last * (1 - MB_CLOSEST_RESOLUTION) ? MB_BY_MEMORY : MB_WORTH;
 	if (peak_bytes > g->max_peak_bytes)
 		return MB_BY_MEMORY;
 	if (step_s > g->max_step_s)

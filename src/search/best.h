@@ -8,10 +8,11 @@ enum mb_aim {
 	MB_AIM_STEP,                    /* least step time among plans that fit */
 	MB_AIM_PEAK,                    /* least peak among plans within max_step_s */
 	MB_AIM_FRONT,                   /* every plan has one here that is no slower and at most the resolution larger */
-	MB_AIM_CLOSEST                  /* least device use, whether it fits or not */
+	MB_AIM_CLOSEST                  /* least device use within the resolution, whether it fits or not */
 };
 
 #define MB_FRONT_RESOLUTION 0.01
+#define MB_CLOSEST_RESOLUTION 0.03
 
 /* Why a point needs no look. */
 enum mb_bound { MB_WORTH, MB_BY_TIME, MB_BY_MEMORY };

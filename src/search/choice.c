@@ -150,7 +150,14 @@ static void try_offload(struct mb_visit *v, struct mb_visit_choice *c, const str
 {
 	const struct mb_plan *o = mb_visit_offload(v, offload);
 	const struct mb_kind_row *rows;
+	enum mb_bound bound = MB_WORTH;
 
+	if (!o->cpu_offloading)
+		bound = mb_visit_model_bound(v, mb_rows_offloaded_model_s(&v->w->cache, v->w->rows, c->group, c->legal->f, c->rep, offload));
+	if (bound != MB_WORTH) {
+		mb_visit_count(v, bound, __builtin_popcount(c->legal->optimizer));
+		return;
+	}
 	if (o->cpu_offloading) {
 		struct mb_treated t = { MB_TREAT_FIRST, o->cpu_offloading_num_layers, NULL, NULL };
 
@@ -183,8 +190,11 @@ static void try_selective(struct mb_visit *v, struct mb_visit_choice *c, int cho
 	int optimizers = __builtin_popcount(c->legal->optimizer), first = 0;
 	enum mb_bound bound;
 
-	mb_visit_rows(v, plain, &v->costs);
-	bound = mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, c->transfer_s, c->hop_s, -1), 0);
+	bound = mb_visit_model_bound(v, mb_rows_model_s(&v->w->cache, v->w->rows, c->group, c->legal->f, c->rep));
+	if (bound == MB_WORTH) {
+		mb_visit_rows(v, plain, &v->costs);
+		bound = mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, c->transfer_s, c->hop_s, -1), 0);
+	}
 	if (bound != MB_WORTH) {
 		mb_visit_count(v, bound, (double)c->legal->offload_count[v->walk->legality.rep_off[c->rep]] * optimizers);
 		return;

@@ -10,7 +10,7 @@ struct variant {
 	const struct mb_kind_pieces **pieces;           /* [slots]; shared where variants do not differ in them */
 	const struct mb_kind_row **plain;               /* [rep]: [slots] */
 	const struct mb_kind_row *full;
-	double *model_s;                /* [rep]; 0: not known yet */
+	double *model_s, *offloaded_model_s;            /* as plain and offloaded; 0: not known yet */
 	const struct mb_kind_row **offloaded;           /* [rep][offloading choice]: [slots] */
 	const struct mb_kept **kept;
 };
@@ -170,21 +170,25 @@ const struct mb_kind_row *mb_rows_plain(struct mb_rows_cache *cache, struct mb_r
 	return v->plain[rep];
 }
 
-double mb_rows_model_s(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep)
+static double model_seconds(const struct mb_rows_cache *cache, const struct mb_kind_row *rows)
 {
-	struct variant *v = variant_of(cache, r, group, f);
-	const struct mb_kind_row *rows;
 	double gpu = 0, host = 0, sync = 0;
 
-	if (v->model_s[rep] > 0)
-		return v->model_s[rep];
-	rows = mb_rows_plain(cache, r, group, f, rep);
 	for (int i = 0; i < cache->slots.count; i++) {
 		gpu += cache->layers[i] * rows[i].gpu_s;
 		host += cache->layers[i] * rows[i].host_s;
 		sync += cache->layers[i] * rows[i].sync_s;
 	}
-	return v->model_s[rep] = mb_meet(&cache->l->s->c.params, gpu, host, sync);
+	return mb_meet(&cache->l->s->c.params, gpu, host, sync);
+}
+
+double mb_rows_model_s(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep)
+{
+	struct variant *v = variant_of(cache, r, group, f);
+
+	if (!(v->model_s[rep] > 0))
+		v->model_s[rep] = model_seconds(cache, mb_rows_plain(cache, r, group, f, rep));
+	return v->model_s[rep];
 }
 
 const struct mb_kind_row *mb_rows_full(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f)
@@ -225,6 +229,19 @@ const struct mb_kind_row *mb_rows_offloaded(struct mb_rows_cache *cache, struct 
 		else
 			mb_kind_row_fill(&cache->l->s->c, &v->p, &v->d, v->pieces[i], t, &rows[i]);
 	return rows;
+}
+
+double mb_rows_offloaded_model_s(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep, int offload)
+{
+	struct variant *v = variant_of(cache, r, group, f);
+	double *model_s;
+
+	if (!v->offloaded_model_s)
+		v->offloaded_model_s = mb_arena_alloc(&r->arena, moved_count(cache) * sizeof *v->offloaded_model_s);
+	model_s = &v->offloaded_model_s[moved_index(cache, rep, offload)];
+	if (!(*model_s > 0))
+		*model_s = model_seconds(cache, mb_rows_offloaded(cache, r, group, f, rep, offload));
+	return *model_s;
 }
 
 double mb_rows_input_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int slot)

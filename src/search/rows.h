@@ -66,6 +66,7 @@ const struct mb_kind_row *mb_rows_least_offloaded(struct mb_rows_cache *cache, s
 
 /* One micro-batch's time of the whole model with plain rows: over the pipeline ranks its mean is no more than the longest. */
 double mb_rows_model_s(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep);
+double mb_rows_offloaded_model_s(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep, int offload);
 
 /*
  * Leaves out the extremes that cannot be part of a step below a limit; step_s: their bounds. What was computed for a

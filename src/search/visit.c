@@ -34,18 +34,34 @@ static bool overlaps_experts(const struct mb_visit *v, const struct mb_feature *
 	return v->walk->s->axis[MB_P_EP_OVERLAP].of[f->overlap].plan.overlap_moe_expert_parallel_comm;
 }
 
+/* Graphs and overlaps only add memory: who looks for the least does without them where the query lets him. */
+static bool only_adds_memory(const struct mb_visit *v, const struct mb_feature *f, int group)
+{
+	const struct mb_space *s = v->walk->s;
+	const struct mb_group *g = &v->w->rows->groups->of[group];
+
+	return v->w->goal.aim == MB_AIM_CLOSEST && (f->graph > 0 || f->overlap > 0 || f->shared > 0 || g->tp_overlap > 0)
+	       && s->axis[MB_P_GRAPH].of[0].plan.cuda_graph_impl == MB_GRAPH_NONE
+	       && !s->axis[MB_P_EP_OVERLAP].of[0].plan.overlap_moe_expert_parallel_comm;
+}
+
 static void try_features(struct mb_visit *v, const struct mb_legal *y, struct mb_visit_choice *c)
 {
-	const struct mb_kind_row *plain;
 	enum mb_bound bound = MB_WORTH;
 
 	c->legal = y;
 	c->limit = mb_node_peak_limit(v->w, v->w->rows->groups->of[c->group].sp, y->f.dispatcher);
 	c->flights = overlaps_experts(v, &y->f) ? MB_FLIGHTS_OVERLAP : MB_FLIGHTS_PLAIN;
+	if (only_adds_memory(v, &y->f, c->group)) {
+		mb_visit_count(v, MB_BY_MEMORY, growing_points(v, y->points));
+		return;
+	}
 	if (mb_visit_recompute(v, v->walk->legality.rep[0])->recompute == MB_RECOMPUTE_NONE) {     /* whatever is recomputed takes longer */
-		plain = mb_rows_plain(&v->w->cache, v->w->rows, c->group, y->f, 0);
-		mb_visit_rows(v, plain, &v->costs);
-		bound = mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, c->transfer_s, c->hop_s, -1), 0);
+		bound = mb_visit_model_bound(v, mb_rows_model_s(&v->w->cache, v->w->rows, c->group, y->f, 0));
+		if (bound == MB_WORTH) {
+			mb_visit_rows(v, mb_rows_plain(&v->w->cache, v->w->rows, c->group, y->f, 0), &v->costs);
+			bound = mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, c->transfer_s, c->hop_s, -1), 0);
+		}
 		if (bound == MB_WORTH && mb_visit_may_idle(v))
 			bound = mb_best_bound(&v->w->goal, mb_visit_tight_step(v, &v->costs, c->transfer_s, c->hop_s, c->flights == MB_FLIGHTS_OVERLAP, -1), 0);
 	}
@@ -291,6 +307,7 @@ bool mb_visit_node(struct mb_walk *w, struct mb_worker *k, const struct mb_sizes
 	if (!mb_visit_judge_node(v, n))
 		return false;
 	count = legal_stages(v, stages, &splits);
+	v->passes = mb_node_passes(k, n);
 	waiting = malloc((size_t)(splits + 1) * sizeof *waiting);
 	if (waiting)
 		visit_waiting(v, waiting, collect(v, n, stages, count, waiting));

@@ -46,6 +46,7 @@ struct mb_visit {
 	const struct mb_split_row *row;
 	const struct mb_legal_class *class;
 	int layers;                     /* most of full recompute */
+	double passes;                  /* of the node: mb_node_passes */
 	const struct mb_hold *hold[MB_MAX_STAGES];      /* by run */
 	struct mb_hold *floors;         /* [runs] */
 	int tight_count;
@@ -109,6 +110,12 @@ static inline bool mb_visit_is_tried(const struct mb_visit *v, int choice)
 static inline void mb_visit_count(struct mb_visit *v, enum mb_bound why, double points)
 {
 	v->w->tally.bounds[why == MB_BY_TIME ? MB_COUNT_TIME : MB_COUNT_MEMORY] += points;
+}
+
+/* What a micro-batch's time through the whole model says of the step under any split. */
+static inline enum mb_bound mb_visit_model_bound(const struct mb_visit *v, double model_s)
+{
+	return mb_best_bound(&v->w->goal, v->passes * model_s, 0);
 }
 
 /* Whether a step and peak are worth a look where a plan may have so many bytes. */

@@ -52,6 +52,17 @@ static int by_rows(const void *a, const void *b)
 	return 0;
 }
 
+/* Small micro-batches on many ranks first: what is likely to need the least memory. */
+static int by_memory(const void *a, const void *b)
+{
+	const struct mb_sizes *x = a, *y = b;
+	long long ranks_x = (long long)x->tp * x->cp * x->pp * x->ep, ranks_y = (long long)y->tp * y->cp * y->pp * y->ep;
+
+	if (x->mbs != y->mbs)
+		return x->mbs - y->mbs;
+	return ranks_x != ranks_y ? ranks_x > ranks_y ? -1 : 1 : by_floor(a, b);
+}
+
 /* Neighbours in this order share their layers. */
 static void fill_floors(struct mb_walk *w, struct mb_worker *k)
 {
@@ -114,6 +125,8 @@ static enum mb_bound enter(struct mb_walk *w, struct mb_worker *k, struct mb_siz
 {
 	enum mb_bound bound = mb_best_bound(&k->goal, n->step_s, 0);
 
+	if (n->too_large && k->goal.aim != MB_AIM_CLOSEST)
+		return MB_BY_MEMORY;
 	if (bound == MB_WORTH) {
 		refine(w, k, n);
 		bound = mb_best_bound(&k->goal, n->step_s, 0);
@@ -126,7 +139,8 @@ static enum mb_bound enter(struct mb_walk *w, struct mb_worker *k, struct mb_siz
 		return MB_BY_TIME;
 	mb_node_weigh(k);
 	k->states_bytes = mb_node_states_floor(k);
-	if (k->goal.aim != MB_AIM_CLOSEST && k->states_bytes * (1 - 1e-9) > k->limit_bytes)
+	n->too_large = k->states_bytes * (1 - 1e-9) > k->limit_bytes;
+	if (n->too_large && k->goal.aim != MB_AIM_CLOSEST)
 		return MB_BY_MEMORY;
 	return mb_best_bound(&k->goal, n->step_s, k->states_bytes);
 }
@@ -215,6 +229,13 @@ static void run_limited(struct mb_walk *w)
 	best->max_step_s = empty.max_step_s;
 }
 
+static void run_once(struct mb_walk *w)
+{
+	if (w->best->aim == MB_AIM_CLOSEST)
+		qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_memory);
+	run_pass(w);
+}
+
 static bool start_workers(struct mb_walk *w)
 {
 	bool ok;
@@ -270,7 +291,7 @@ bool mb_walk_run(struct mb_walk *w, struct mb_best *best, const struct mb_search
 		if (best->aim == MB_AIM_STEP)
 			run_limited(w);
 		else
-			run_pass(w);
+			run_once(w);
 	}
 	stop_workers(w);
 	return ok;
