@@ -68,7 +68,7 @@ static void bench(struct mb_schedule *s, const struct mb_pipeline *p, const char
 	fast_ns = (now_ns() - start) / many;
 	start = now_ns();
 	for (int i = 0; i < many; i++)
-		tight += mb_schedule_tight_bound(p, NULL);
+		tight += mb_schedule_tight_bound(p, NULL, INT64_MAX);
 	tight_ns = (now_ns() - start) / many;
 	for (int c = 0; c < 64; c++)
 		saved[c] = 100 + c;

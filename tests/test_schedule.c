@@ -143,7 +143,7 @@ Test(schedule, small_pipelines_are_enumerated)
 			for (int r = 0; r < e.p.pp; r++)
 				wrong += ends[r] != ops[(r + 1) * (n / e.p.pp) - 1].end;
 			step = mb_schedule_step(&e.p, ends, NULL);
-			above += mb_schedule_fast_bound(&e.p, NULL) > step || mb_schedule_tight_bound(&e.p, NULL) > step;
+			above += mb_schedule_fast_bound(&e.p, NULL) > step || mb_schedule_tight_bound(&e.p, NULL, INT64_MAX) > step;
 		}
 	}
 	cr_expect_eq(wrong, 0, "%d of %d pipelines end elsewhere", wrong, all);
@@ -177,7 +177,7 @@ Test(schedule, uniform_stages_match_known_spans)
 		span = makespan(s, &e, ends);
 		cr_expect_eq(span, (int64_t)(8000 * vectors[i].span), "row %zu: %" PRId64, i, span);
 		cr_expect_eq(mb_schedule_fast_bound(&e.p, NULL), span, "row %zu: a uniform pipeline meets its bound", i);
-		cr_expect_eq(mb_schedule_tight_bound(&e.p, NULL), span, "row %zu: a uniform pipeline meets its bound", i);
+		cr_expect_eq(mb_schedule_tight_bound(&e.p, NULL, INT64_MAX), span, "row %zu: a uniform pipeline meets its bound", i);
 		cr_expect_eq(mb_pipeline_warmup(&e.p, 0), vectors[i].warmup[0], "row %zu", i);
 		cr_expect_eq(mb_pipeline_warmup(&e.p, e.p.pp - 1), vectors[i].warmup[1], "row %zu", i);
 	}
@@ -209,7 +209,7 @@ Test(schedule, uneven_stages_and_hops_match_known_spans)
 	e.forward[3] = 1200;
 	e.backward[3] = 2400;
 	cr_expect_eq(makespan(s, &e, ends), 66600, "last stage slower by a fifth");
-	cr_expect_eq(mb_schedule_tight_bound(&e.p, NULL), 66600);
+	cr_expect_eq(mb_schedule_tight_bound(&e.p, NULL, INT64_MAX), 66600);
 	fill_uniform(&e, 4, 1, 16, 1000, 2000);
 	e.forward[0] = 1200;
 	e.backward[0] = 2400;
@@ -273,7 +273,7 @@ Test(schedule, bounds_never_exceed_the_truth)
 		cr_assert(mb_schedule_run(s, &e.p, ends, NULL));
 		step = mb_schedule_step(&e.p, ends, finish);
 		fast = mb_schedule_fast_bound(&e.p, finish);
-		tight = mb_schedule_tight_bound(&e.p, finish);
+		tight = mb_schedule_tight_bound(&e.p, finish, INT64_MAX);
 		met += tight == step;
 		order += tight < fast;
 		above += tight > step || fast > step;

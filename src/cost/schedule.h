@@ -59,10 +59,11 @@ int64_t mb_schedule_step(const struct mb_pipeline *p, const int64_t *end_ps, con
 
 /*
  * Lower bounds of mb_schedule_step after mb_schedule_run; finish_ps as there. The fast one needs pp * vp additions and
- * compares poorly only where chunks are uneven; the tight one adds the idle time that a rank cannot avoid.
+ * compares poorly only where chunks are uneven; the tight one adds the idle time that a rank cannot avoid, and may stop
+ * once it is above enough_ps.
  */
 int64_t mb_schedule_fast_bound(const struct mb_pipeline *p, const int64_t *finish_ps);
-int64_t mb_schedule_tight_bound(const struct mb_pipeline *p, const int64_t *finish_ps);
+int64_t mb_schedule_tight_bound(const struct mb_pipeline *p, const int64_t *finish_ps, int64_t enough_ps);
 
 /* ---- the schedule table, walked ---- */
 

@@ -288,7 +288,7 @@ static int64_t one_micro_batch(const struct mb_pipeline *p, int64_t tail)
  * The fast bound plus the unavoidable idle time, and one micro-batch through everything. Equal to the simulation for
  * equal chunks; holds for any durations, hop, group and warm-up.
  */
-int64_t mb_schedule_tight_bound(const struct mb_pipeline *p, const int64_t *finish_ps)
+int64_t mb_schedule_tight_bound(const struct mb_pipeline *p, const int64_t *finish_ps, int64_t enough_ps)
 {
 	struct travel travel[MB_MAX_CHUNKS / 2 + 1];
 	struct view view;
@@ -301,7 +301,7 @@ int64_t mb_schedule_tight_bound(const struct mb_pipeline *p, const int64_t *fini
 		travel[j / p->pp].forward_all += p->forward_ps[j];
 		travel[j / p->pp].backward_all += p->backward_ps[j];
 	}
-	for (int r = 0; r < p->pp; r++) {
+	for (int r = 0; r < p->pp && bound <= enough_ps; r++) {
 		fill_view(p, r, &view);
 		tail = tail_after(p, finish_ps, r, tail);
 		bound = later(bound, head + tail + unavoidable_idle(p, &view, travel, r) +
@@ -312,5 +312,5 @@ int64_t mb_schedule_tight_bound(const struct mb_pipeline *p, const int64_t *fini
 			travel[c].backward_before += p->backward_ps[c * p->pp + r];
 		}
 	}
-	return later(bound, one_micro_batch(p, tail));
+	return bound > enough_ps ? bound : later(bound, one_micro_batch(p, tail));
 }

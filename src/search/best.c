@@ -135,6 +135,11 @@ void mb_best_goal(const struct mb_best *b, struct mb_goal *ret)
 	}
 }
 
+double mb_goal_limit_s(const struct mb_goal *g)
+{
+	return g->aim == MB_AIM_STEP ? fmin(g->max_step_s, fmax(g->last, g->fit)) : g->max_step_s;
+}
+
 /* A plan that is hardly smaller than one as fast adds nothing to the front. */
 static bool front_excludes(const struct mb_goal *g, double step_s, double peak_bytes)
 {

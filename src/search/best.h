@@ -42,6 +42,9 @@ struct mb_goal {
 
 void mb_best_goal(const struct mb_best *b, struct mb_goal *ret);
 
+/* No slower step is worth a look, whatever its peak. */
+double mb_goal_limit_s(const struct mb_goal *g);
+
 void mb_best_init(struct mb_best *b, enum mb_aim aim, int wanted, struct mb_arena *arena);
 
 /* Lower bounds of a point or of many; a tie is worth a look. */

@@ -37,6 +37,7 @@ double mb_visit_tight_step(struct mb_visit *v, const struct mb_chunk_costs *cost
 	struct mb_pipeline order = { .pp = v->table->pp, .vp = v->table->vp, .micro_batches = v->w->micro_batches,
 		.group = v->w->p.microbatch_group_size, .ep_overlap = overlap, .forward_ps = v->forward_ps, .backward_ps = v->backward_ps,
 		.hop_ps = picoseconds(hop_s) };
+	double limit_s = mb_goal_limit_s(&v->w->goal);
 
 	for (int i = 0; i < v->row->run_count; i++) {
 		const struct mb_rank_run *run = &v->row->runs[i];
@@ -46,5 +47,7 @@ double mb_visit_tight_step(struct mb_visit *v, const struct mb_chunk_costs *cost
 		for (int r = 0; r < run->ranks; r++)
 			v->finish_ps[run->first + r] = picoseconds(finish_s);
 	}
-	return mb_pipeline_runs(&order) ? (double)mb_schedule_tight_bound(&order, v->finish_ps) * 1e-12 : 0;
+	if (!mb_pipeline_runs(&order))
+		return 0;
+	return (double)mb_schedule_tight_bound(&order, v->finish_ps, limit_s < 1e6 ? picoseconds(limit_s * (1 + 1e-6)) : INT64_MAX) * 1e-12;
 }

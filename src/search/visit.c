@@ -34,6 +34,12 @@ static bool overlaps_experts(const struct mb_visit *v, const struct mb_feature *
 	return v->walk->s->axis[MB_P_EP_OVERLAP].of[f->overlap].plan.overlap_moe_expert_parallel_comm;
 }
 
+/* The bound that knows idle time is dear: under a node where it excludes little, plans do without until they are evaluated. */
+static bool idle_pays(const struct mb_visit *v)
+{
+	return v->idle_tried < 64 || 3 * v->idle_cut > v->idle_tried;
+}
+
 /* Graphs and overlaps only add memory: who looks for the least does without them where the query lets him. */
 static bool only_adds_memory(const struct mb_visit *v, const struct mb_feature *f, int group)
 {
@@ -62,8 +68,11 @@ static void try_features(struct mb_visit *v, const struct mb_legal *y, struct mb
 			mb_visit_rows(v, mb_rows_plain(&v->w->cache, v->w->rows, c->group, y->f, 0), &v->costs);
 			bound = mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, c->transfer_s, c->hop_s, -1), 0);
 		}
-		if (bound == MB_WORTH && mb_visit_may_idle(v))
+		if (bound == MB_WORTH && mb_visit_may_idle(v) && idle_pays(v)) {
 			bound = mb_best_bound(&v->w->goal, mb_visit_tight_step(v, &v->costs, c->transfer_s, c->hop_s, c->flights == MB_FLIGHTS_OVERLAP, -1), 0);
+			v->idle_tried++;
+			v->idle_cut += bound != MB_WORTH;
+		}
 	}
 	if (bound != MB_WORTH)
 		mb_visit_count(v, bound, growing_points(v, y->points));
@@ -308,6 +317,7 @@ bool mb_visit_node(struct mb_walk *w, struct mb_worker *k, const struct mb_sizes
 		return false;
 	count = legal_stages(v, stages, &splits);
 	v->passes = mb_node_passes(k, n);
+	v->idle_tried = v->idle_cut = 0;
 	waiting = malloc((size_t)(splits + 1) * sizeof *waiting);
 	if (waiting)
 		visit_waiting(v, waiting, collect(v, n, stages, count, waiting));

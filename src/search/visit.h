@@ -66,6 +66,7 @@ struct mb_visit {
 	/* The others by why: choices that do not grow by representative, and how many of those that do. */
 	uint64_t dead[2][MB_MAX_REPS / 64];
 	double dead_grown[2][MB_GROWTHS];
+	int idle_tried, idle_cut;       /* features under the node that mb_visit_tight_step looked at and excluded */
 	int64_t *forward_ps, *backward_ps, *finish_ps;  /* for mb_visit_tight_step */
 	struct mb_chunk_costs costs;
 	struct mb_piece_time { double step_s, forward_s; } *least;      /* by interned piece: of no choice alive under the node less */

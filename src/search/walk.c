@@ -101,11 +101,6 @@ static void refine(struct mb_walk *w, struct mb_worker *k, struct mb_sizes *n)
 	n->refined = true;
 }
 
-static double limit_of(const struct mb_goal *g)
-{
-	return g->aim == MB_AIM_STEP ? fmin(g->max_step_s, fmax(g->last, g->fit)) : g->max_step_s;
-}
-
 /* Groups and features too slow without any recompute need no look with it. */
 static void narrow(struct mb_worker *k, const struct mb_sizes *n)
 {
@@ -133,7 +128,7 @@ static enum mb_bound enter(struct mb_walk *w, struct mb_worker *k, struct mb_siz
 	}
 	if (bound != MB_WORTH)
 		return bound;
-	mb_node_enter(k, n, limit_of(&k->goal));
+	mb_node_enter(k, n, mb_goal_limit_s(&k->goal));
 	narrow(k, n);
 	if (!mb_visit_is_fast_enough(w, k))
 		return MB_BY_TIME;
