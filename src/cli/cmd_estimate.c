@@ -17,7 +17,7 @@ const char mb_help_estimate[] =
 	"  # a run on each line of a file, an answer on each line of the output\n"
 	"  mbsim estimate --batch runs.jsonl --output answers.jsonl\n"
 	"\n"
-	"  --rank N         plan N of the search over the open keys\n"
+	"  --rank N         plan N of the search over the open keys; --objective: of that search\n"
 	"  --all-stages     every pipeline stage\n"
 	"  --routing-skew S peak under uneven routing: S spreads the experts' popularity, 0 leaves chance (--seed N)\n"
 	"  --assumptions    every constant of the time model, with its source\n"
@@ -112,7 +112,7 @@ int mb_cmd_estimate(struct mb_call *call)
 	mb_run_judge(judged, e);
 	spread_routing(call, judged, e);
 	judged->estimate.args =
-		o->rank ? mb_arena_printf(&call->arena, "%s --rank %d", call->args, o->rank) : call->args;
+		o->rank ? mb_arena_printf(&call->arena, "%s --rank %d", mb_run_search_args(call, false), o->rank) : call->args;
 	judged->estimate.all_stages = o->all_stages;
 	judged->estimate.assumptions = o->assumptions;
 	mb_call_report(call);

@@ -30,13 +30,7 @@ const char mb_help_search[] =
 	"offload. Never opened by itself, it changes what is learnt or bought: model, gpus, hardware, stack,\n"
 	"precision, sequence, global batch, optimizer and dtypes.\n";
 
-enum { DEFAULT_TOP = 10, ROOM = 2 };
-
-/* Limits steer the search when they decide what is best; otherwise the best plan is judged by them afterwards. */
-static bool limits_steer(const struct mb_options *o)
-{
-	return o->objective != MB_OBJECTIVE_STEP || mb_requirement_limit(o->require, o->require_count, MB_Q_PEAK) > 0;
-}
+enum { DEFAULT_TOP = 10 };
 
 static const struct mb_evaluation *evaluate_closest(const struct mb_query *q, const struct mb_search_result *r,
                                                     struct mb_evaluation *e, struct mb_case *c)
@@ -88,28 +82,33 @@ static int judge(struct mb_call *call, const struct mb_search_result *r, bool mi
 	return missed ? MB_EXIT_MISSED : MB_EXIT_DONE;
 }
 
+/*
+ * Nothing within the limits: is it they, or does nothing fit at all? What comes closest to a target of few GPUs is the
+ * fastest plan of any number.
+ */
+static bool search_without_limits(struct mb_call *call, const struct mb_query *q, int wanted, struct mb_search_result *r)
+{
+	if (call->options.objective == MB_OBJECTIVE_GPUS)
+		call->options.objective = MB_OBJECTIVE_STEP;
+	return mb_run_search(call, q, wanted, false, r);
+}
+
 int mb_cmd_search(struct mb_call *call)
 {
 	const struct mb_options *o = &call->options;
 	struct mb_query *q = mb_arena_alloc(&call->arena, sizeof *q);
 	struct mb_search_result *r = mb_arena_alloc(&call->arena, sizeof *r);
-	struct mb_search_report x = { .q = q, .r = r, .objective = o->objective, .args = call->args, .flat = o->flat };
-	bool steer = limits_steer(o), missed = false;
+	struct mb_search_report x = { .q = q, .r = r, .flat = o->flat, .top = o->top ? o->top : DEFAULT_TOP };
+	bool steer = mb_run_limits_steer(o), missed = false;
+	int wanted = mb_run_wanted(x.top);
 
 	if (!mb_run_load(call, false, q))
 		return MB_EXIT_USAGE;
-	x.top = o->top ? o->top : DEFAULT_TOP;
-
-	/* More than are shown: near-copies are folded, and plans at risk may stand before the first that fits. */
-	int wanted = x.top * ROOM < 20 ? 20 : x.top * ROOM;
-
-	wanted = wanted > MB_MAX_TOP ? MB_MAX_TOP : wanted;
 	if (!mb_run_search(call, q, wanted, steer, r))
 		return MB_EXIT_USAGE;
 	if (r->top_count == 0 && steer && o->require_count) {
-		/* Nothing within the limits: is it they, or does nothing fit at all? */
 		missed = true;
-		if (!mb_run_search(call, q, wanted, false, r))
+		if (!search_without_limits(call, q, wanted, r))
 			return MB_EXIT_USAGE;
 	}
 
@@ -117,6 +116,8 @@ int mb_cmd_search(struct mb_call *call)
 
 	if (!e)
 		return MB_EXIT_INTERNAL;
+	x.objective = o->objective;
+	x.args = r->top_count ? mb_run_search_args(call, steer && !missed) : call->args;
 	mb_search_open_keys(q, x.open);
 	x.closest =
 		r->top_count ? NULL : evaluate_closest(q, r, e, mb_arena_alloc(&call->arena, sizeof(struct mb_case)));

@@ -299,7 +299,7 @@ static const struct {
 	{ "version",     false, MB_CMD_ANY,                      set_version },
 	{ "threads",     true,  MB_CMD_ANY,                      set_threads },
 	{ "top",         true,  MB_CMD_SEARCH | MB_CMD_VALIDATE, set_top },
-	{ "objective",   true,  MB_CMD_SEARCH,                   set_objective },
+	{ "objective",   true,  MB_CMD_SEARCH | MB_CMD_ESTIMATE | MB_CMD_TRACE | MB_CMD_EXPORT | MB_CMD_EXPLAIN | MB_CMD_ADVISE, set_objective },
 	{ "flat",        false, MB_CMD_SEARCH,                   set_flat },
 	{ "require",     true,  MB_CMD_SEARCH | MB_CMD_ESTIMATE, set_require },
 	{ "rank",        true,  MB_CMD_ESTIMATE | MB_CMD_TRACE | MB_CMD_EXPORT,  set_rank },

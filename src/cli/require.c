@@ -59,7 +59,7 @@ bool mb_requirement_read(const char *text, struct mb_pos at, struct mb_requireme
 	size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
 	const char *rest = text + length;
 	char name[64];
-	struct mb_requirement r = { MB_Q_COUNT, -INFINITY, INFINITY };
+	struct mb_requirement r = { text, MB_Q_COUNT, -INFINITY, INFINITY };
 	bool ok;
 
 	snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), text);

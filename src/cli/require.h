@@ -14,6 +14,7 @@ enum mb_quantity {
 enum { MB_MAX_REQUIREMENTS = 8 };
 
 struct mb_requirement {
+	const char *text;               /* as said */
 	enum mb_quantity quantity;
 	double low, high;               /* infinite: no limit on that side */
 };

@@ -94,12 +94,51 @@ bool mb_run_search(struct mb_call *call, const struct mb_query *q, int top, bool
 	return ok;
 }
 
+bool mb_run_limits_steer(const struct mb_options *o)
+{
+	return o->objective != MB_OBJECTIVE_STEP || mb_requirement_limit(o->require, o->require_count, MB_Q_PEAK) > 0;
+}
+
+/* More than are shown: near-copies are folded, and plans at risk may stand before the first that fits. */
+enum { ROOM = 2, LEAST = 20 };
+
+int mb_run_wanted(int top)
+{
+	int wanted = top * ROOM < LEAST ? LEAST : top * ROOM;
+
+	return wanted > MB_MAX_TOP ? MB_MAX_TOP : wanted;
+}
+
+/* As many as the list had: the best that fits may stand in for its last plan. */
+int mb_run_wanted_rank(int rank)
+{
+	return rank < LEAST ? LEAST : rank;
+}
+
+const char *mb_run_search_args(struct mb_call *call, bool limits)
+{
+	static const char *const names[] = { [MB_OBJECTIVE_STEP] = "", [MB_OBJECTIVE_MEMORY] = " --objective memory",
+		[MB_OBJECTIVE_COST] = " --objective cost", [MB_OBJECTIVE_GPUS] = " --objective gpus" };
+	const struct mb_options *o = &call->options;
+	struct mb_text text = { 0 };
+	const char *args;
+
+	mb_text_printf(&text, "%s%s", call->args, names[o->objective]);
+	for (int i = 0; limits && i < o->require_count; i++) {
+		mb_text_add(&text, " --require ");
+		mb_shell_word(&text, o->require[i].text);
+	}
+	args = mb_arena_strdup(&call->arena, text.data);
+	mb_text_free(&text);
+	return args;
+}
+
 int mb_run_take_rank(struct mb_call *call, struct mb_query *q)
 {
 	int rank = call->options.rank;
 	struct mb_search_result *r = mb_arena_alloc(&call->arena, sizeof *r);
 
-	if (!mb_run_search(call, q, rank, false, r))
+	if (!mb_run_search(call, q, mb_run_wanted_rank(rank), mb_run_limits_steer(&call->options), r))
 		return MB_EXIT_USAGE;
 	if (r->top_count < rank) {
 		if (r->top_count == 0)

@@ -26,6 +26,16 @@ int mb_verdict_exit(enum mb_verdict verdict);
 /* Searches with the options of the command line; a progress line on a terminal. */
 bool mb_run_search(struct mb_call *call, const struct mb_query *q, int top, bool limits, struct mb_search_result *ret);
 
+/* Whether the limits of --require decide what is best; otherwise the best plan is judged by them afterwards. */
+bool mb_run_limits_steer(const struct mb_options *o);
+
+/* Plans that a search looks for to list `top`, or to have plan `rank` of such a list. */
+int mb_run_wanted(int top);
+int mb_run_wanted_rank(int rank);
+
+/* The run and what else decides the order of a search's plans, as a shell reads it. limits: those that steer too. */
+const char *mb_run_search_args(struct mb_call *call, bool limits);
+
 /* Puts plan --rank of the search into the query, which then has one value for every key. Returns enum mb_exit. */
 int mb_run_take_rank(struct mb_call *call, struct mb_query *q);
 
