@@ -1,4 +1,7 @@
-/* docs/model.md names every parameter and every term that the code has, docs/accuracy.md what validate and the data say. */
+/*
+ * docs/model.md names every parameter and every term that the code has, docs/accuracy.md what validate and the data say,
+ * docs/published-layouts.md every published run that it speaks of.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,6 +9,8 @@
 #include "desc/library.h"
 #include "desc/params.h"
 #include "measured_fixture.h"
+#include "report/facet.h"
+#include "report/number.h"
 #include "report/validate_pairs.h"
 
 static char *read_page(const char *name)
@@ -129,5 +134,56 @@ Test(docs, accuracy_lists_what_was_fitted, .init = begin, .fini = done)
 		expect_fitted(page, machines[i].of, true, &c->hardware.params, c->hardware.provenance);
 		expect_fitted(page, "stack", false, &c->stack.params, c->stack.provenance);
 	}
+	free(page);
+}
+
+/* ---- docs/published-layouts.md ---- */
+
+static bool same_group(const struct mb_case *a, const struct mb_case *b)
+{
+	return strcmp(a->model.name, b->model.name) == 0 && strcmp(a->hardware.name, b->hardware.name) == 0 && a->run.gpus == b->run.gpus;
+}
+
+/* The start of the row of a group whose fastest run this is, up to the measured step; NULL: another one is faster. */
+static const char *row_of(const struct mb_trial *t)
+{
+	const struct mb_case *c = &t->q->c;
+	struct mb_text words = { 0 };
+	const char *row;
+	int runs = 0;
+
+	for (int i = 0; i < trials.count; i++) {
+		if (!same_group(c, &trials.trials[i].q->c))
+			continue;
+		runs++;
+		if (trials.trials[i].tokens_per_s > t->tokens_per_s)
+			return NULL;
+	}
+	mb_layout_words(&words, &c->run.plan);
+	row = mb_arena_printf(&arena, "| %s | %s | %d | %d | %s | %s | %s |", c->model.name, c->hardware.name, c->run.gpus, runs,
+	                      mb_trial_precision(t), words.data, mb_number_3(t->measured_s).s);
+	mb_text_free(&words);
+	return row;
+}
+
+/* The estimate may move a little before the searches are made again. */
+Test(docs, published_layouts_has_every_group, .init = begin, .fini = done)
+{
+	char *page = read_page("published-layouts.md");
+	int groups = 0;
+
+	read_published("throughput.jsonl");
+	for (int i = 0; i < trials.count; i++) {
+		const struct mb_trial *t = &trials.trials[i];
+		const char *row = row_of(t), *at = row ? strstr(page, row) : NULL;
+
+		if (!row)
+			continue;
+		groups++;
+		cr_assert(at != NULL, "docs/published-layouts.md lacks '%s'", row);
+		mb_evaluate(&t->q->c, &t->q->c.run.plan, e);
+		cr_expect_float_eq(atof(at + strlen(row)), e->step_s, 0.05 * e->step_s, "%s %.3g s, the page has another estimate", row, e->step_s);
+	}
+	cr_expect_eq(groups, 46);
 	free(page);
 }
