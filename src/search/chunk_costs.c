@@ -133,7 +133,8 @@ double mb_visit_step(const struct mb_visit *v, const struct mb_chunk_costs *cost
 	for (int i = 0; i < v->row->run_count; i++) {
 		const struct mb_rank_run *run = &v->row->runs[i];
 		double finish = optimizer < 0 ? v->hold[i]->least_finish_s : v->hold[i]->finish_s[optimizer];
-		double forward = costs->forward_s[run->head], work = transfer_s;
+		double forward = costs->forward_s[run->head];
+		double work = transfer_s + (optimizer < 0 ? v->hold[i]->least_pass_s : v->hold[i]->pass_s[optimizer]);
 
 		for (int k = 0; k < run->share_count; k++)
 			work += run->shares[k].count * costs->step_s[run->shares[k].piece];

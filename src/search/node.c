@@ -232,7 +232,8 @@ void mb_node_hold_floor(const struct mb_worker *w, const struct mb_holding *h, s
 
 	for (int s = 0; s < w->cache.slots.count; s++)
 		layers[s] = weights_of(&w->l->s->c, w->cache.slots.kind[s], h->kinds[w->cache.slots.kind[s]], h->kinds[MB_KIND_MTP], both);
-	ret->least_running = ret->least_finish_s = INFINITY;
+	ret->least_running = ret->least_pass_s = INFINITY;
+	ret->least_finish_s = 0;
 	for (uint32_t left = w->distinct; left; left &= left - 1) {
 		int i = __builtin_ctz(left);
 		double bytes = 0, fsdp_s = 0;
@@ -242,9 +243,10 @@ void mb_node_hold_floor(const struct mb_worker *w, const struct mb_holding *h, s
 			fsdp_s += layers[s] * w->slot_fsdp_s[i][s];
 		}
 		ret->between[i] = ret->running[i] = bytes;
-		ret->finish_s[i] = fsdp_s * (double)w->micro_batches;
+		ret->finish_s[i] = 0;
+		ret->pass_s[i] = fsdp_s;
 		ret->least_running = bytes < ret->least_running ? bytes : ret->least_running;
-		ret->least_finish_s = ret->finish_s[i] < ret->least_finish_s ? ret->finish_s[i] : ret->least_finish_s;
+		ret->least_pass_s = fsdp_s < ret->least_pass_s ? fsdp_s : ret->least_pass_s;
 	}
 	ret->least_between = ret->least_running;
 }
@@ -281,8 +283,8 @@ static void lower_states(struct mb_worker *w, struct mb_plan p, int rank, bool f
 		if (!first)             /* what follows does not know groups and dispatchers */
 			continue;
 		mb_finish_fill(c, &p, &w->states->dims, &params, w->window_s, &f);
-		h->finish_s[i] = f.reduce_exposed_s + f.gather_exposed_s + f.optimizer_s + f.fixed_s
-		                 + (double)w->micro_batches * mb_fsdp_exposed(c, &p, &w->states->dims, &params, w->window_s);
+		h->finish_s[i] = f.reduce_exposed_s + f.gather_exposed_s + f.optimizer_s + f.fixed_s;
+		h->pass_s[i] = mb_fsdp_exposed(c, &p, &w->states->dims, &params, w->window_s);
 	}
 }
 
@@ -294,7 +296,7 @@ static void fill_hold(struct mb_worker *w, int rank, struct mb_hold *h)
 	struct mb_plan p = w->p;
 
 	for (int i = 0; i < MB_MAX_OPTIMIZERS; i++)
-		h->between[i] = h->running[i] = h->finish_s[i] = INFINITY;
+		h->between[i] = h->running[i] = h->finish_s[i] = h->pass_s[i] = INFINITY;
 	p.vp = w->states->split.chunk_count / p.pp;
 	p.overlap_moe_expert_parallel_comm = p.fine_grained_activation_offloading = p.cpu_offloading = false;
 	for (int i = 0; i < sp->count * disp->count; i++) {
@@ -307,11 +309,12 @@ static void fill_hold(struct mb_worker *w, int rank, struct mb_hold *h)
 		mb_axis_copy(MB_P_DISPATCHER, &disp->of[b].plan, &p);
 		lower_states(w, p, rank, i == 0, h);
 	}
-	h->least_between = h->least_running = h->least_finish_s = INFINITY;
+	h->least_between = h->least_running = h->least_finish_s = h->least_pass_s = INFINITY;
 	for (int i = 0; i < MB_MAX_OPTIMIZERS; i++) {
 		h->least_between = fmin(h->least_between, h->between[i]);
 		h->least_running = fmin(h->least_running, h->running[i]);
 		h->least_finish_s = fmin(h->least_finish_s, h->finish_s[i]);
+		h->least_pass_s = fmin(h->least_pass_s, h->pass_s[i]);
 	}
 }
 

@@ -25,8 +25,8 @@ enum { MB_MAX_OPTIMIZERS = 32, MB_MAX_SP = 2, MB_MAX_DISPATCHERS = 16, MB_LIVE_S
 struct mb_hold {
 	long stamp;
 	double between[MB_MAX_OPTIMIZERS], running[MB_MAX_OPTIMIZERS];         /* bytes */
-	double finish_s[MB_MAX_OPTIMIZERS];             /* FSDP's work beside micro-batches included */
-	double least_between, least_running, least_finish_s;
+	double finish_s[MB_MAX_OPTIMIZERS], pass_s[MB_MAX_OPTIMIZERS];  /* pass: what FSDP adds to each micro-batch */
+	double least_between, least_running, least_finish_s, least_pass_s;
 };
 
 /* Chunks in flight: [ranks][MB_LIVE_SETS][vp] counts, and how many sets each rank has. */
