@@ -151,7 +151,7 @@ static double event_bytes(const struct mb_plan *p, const struct mb_kind_pieces *
 	return backward > replay ? backward : replay;
 }
 
-void mb_kind_bytes_fill(const struct mb_plan *p, const struct mb_kind_pieces *pieces, struct mb_treatment t, struct mb_kind_row *ret)
+static void fill_bytes(const struct mb_plan *p, const struct mb_kind_pieces *pieces, struct mb_treatment t, struct mb_kind_row *ret)
 {
 	double offloaded = 0, removed = 0, kept = 0;
 
@@ -182,6 +182,6 @@ void mb_kind_row_fill(const struct mb_case *c, const struct mb_plan *p, const st
 		mb_brief_add(&sum, &pieces->replay[i].add);
 		host_s += pieces->replay[i].host_s;
 	}
-	mb_kind_bytes_fill(p, pieces, t, ret);
+	fill_bytes(p, pieces, t, ret);
 	mb_brief_row(c, p, d, &sum, host_s, pieces->sync_s, ret->offloaded_bytes, ret);
 }

@@ -111,7 +111,7 @@ static void try_optimizers(struct mb_visit *v, struct mb_visit_choice *c, const 
 		enum mb_verdict verdict;
 		enum mb_bound bound;
 		struct mb_plan p;
-		double peak;
+		double peak, step_s = 0;
 
 		if (!(c->legal->optimizer >> o & 1))
 			continue;
@@ -122,8 +122,10 @@ static void try_optimizers(struct mb_visit *v, struct mb_visit_choice *c, const 
 		v->w->tally.costed++;
 		peak = mb_visit_peak(v, o);
 		bound = mb_visit_bound(v, 0, peak, c->limit);
-		if (bound == MB_WORTH)
-			bound = mb_best_bound(&v->w->goal, mb_visit_step(v, costs, c->transfer_s, c->hop_s, o), peak);
+		if (bound == MB_WORTH) {
+			step_s = mb_visit_step(v, costs, c->transfer_s, c->hop_s, o);
+			bound = mb_best_bound(&v->w->goal, step_s, peak);
+		}
 		if (bound == MB_WORTH && mb_visit_may_idle(v))
 			bound = mb_best_bound(&v->w->goal, mb_visit_tight_step(v, costs, c->transfer_s, c->hop_s, c->flights == MB_FLIGHTS_OVERLAP, o), peak);
 		if (bound != MB_WORTH) {
@@ -133,14 +135,14 @@ static void try_optimizers(struct mb_visit *v, struct mb_visit_choice *c, const 
 		assemble(v, c, offload, o, &p);
 		verdict = evaluate(v, &p);
 		note_verdict(v, c, offload, o, verdict, v->w->e->peak_bytes);
-		audit(v, mb_visit_step(v, costs, c->transfer_s, c->hop_s, o), peak);
+		audit(v, step_s, peak);
 	}
 }
 
-/* Whether memory alone leaves the choice, before its time is known. */
-static bool leaves_memory(struct mb_visit *v, const struct mb_visit_choice *c, int offload)
+/* Whether memory alone leaves the choice, before its time is worked out. */
+static bool leaves_memory(struct mb_visit *v, const struct mb_visit_choice *c, const struct mb_kind_row *rows)
 {
-	mb_visit_saved(v, mb_rows_kept(&v->w->cache, v->w->rows, c->group, c->legal->f, c->rep, offload), &v->costs);
+	mb_visit_saved(v, rows, &v->costs);
 	mb_visit_flight(v, &v->costs, c->flights);
 	return v->w->goal.aim == MB_AIM_CLOSEST || mb_visit_peak(v, -1) * (1 - 1e-9) <= c->limit;
 }
@@ -149,7 +151,7 @@ static bool leaves_memory(struct mb_visit *v, const struct mb_visit_choice *c, i
 static void try_offload(struct mb_visit *v, struct mb_visit_choice *c, const struct mb_kind_row *plain, int offload)
 {
 	const struct mb_plan *o = mb_visit_offload(v, offload);
-	const struct mb_kind_row *rows;
+	const struct mb_kind_row *rows = mb_rows_offloaded(&v->w->cache, v->w->rows, c->group, c->legal->f, c->rep, offload);
 	enum mb_bound bound = MB_WORTH;
 
 	if (!o->cpu_offloading)
@@ -159,15 +161,13 @@ static void try_offload(struct mb_visit *v, struct mb_visit_choice *c, const str
 		return;
 	}
 	if (o->cpu_offloading) {
-		struct mb_treated t = { MB_TREAT_FIRST, o->cpu_offloading_num_layers, NULL, NULL };
+		struct mb_treated t = { MB_TREAT_FIRST, o->cpu_offloading_num_layers, rows, NULL };
 
-		t.rows = mb_rows_offloaded(&v->w->cache, v->w->rows, c->group, c->legal->f, c->rep, offload);
 		mb_visit_costs(v, plain, &t, &v->costs);
-	} else if (!leaves_memory(v, c, offload)) {
+	} else if (!leaves_memory(v, c, rows)) {
 		mb_visit_count(v, MB_BY_MEMORY, __builtin_popcount(c->legal->optimizer));
 		return;
 	} else {
-		rows = mb_rows_offloaded(&v->w->cache, v->w->rows, c->group, c->legal->f, c->rep, offload);
 		mb_visit_rows(v, rows, &v->costs);
 	}
 	try_optimizers(v, c, &v->costs, offload);

@@ -43,7 +43,7 @@ void mb_visit_rows(const struct mb_visit *v, const struct mb_kind_row *rows, str
 	}
 }
 
-void mb_visit_saved(const struct mb_visit *v, const struct mb_kept *kept, struct mb_chunk_costs *ret)
+void mb_visit_saved(const struct mb_visit *v, const struct mb_kind_row *rows, struct mb_chunk_costs *ret)
 {
 	const struct mb_splits *s = v->w->splits;
 
@@ -54,8 +54,8 @@ void mb_visit_saved(const struct mb_visit *v, const struct mb_kept *kept, struct
 		for (int k = 0; k < s->slots.count; k++) {
 			if (!(layers[k] > 0))
 				continue;
-			saved += layers[k] * kept[k].saved_bytes;
-			event = larger(event, kept[k].event_bytes);
+			saved += layers[k] * rows[k].saved_bytes;
+			event = larger(event, rows[k].event_bytes);
 		}
 		ret->saved_bytes[i] = saved;
 		ret->event_bytes[i] = event_of(&s->pieces[v->row->pieces[i]], event);
@@ -73,7 +73,7 @@ static int first_of_kind(const struct mb_case *c, const struct mb_piece *p, int 
 
 static int treated_layers(const struct mb_case *c, const struct mb_piece *p, int kind, const struct mb_treated *t)
 {
-	if (t->how == MB_TREAT_NONE || kind >= MB_MAX_LAYER_KINDS)
+	if (kind >= MB_MAX_LAYER_KINDS)
 		return 0;
 	return t->how == MB_TREAT_ALL ? p->kinds[kind] : first_of_kind(c, p, kind, t->layers);
 }

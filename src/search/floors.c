@@ -32,9 +32,12 @@ static int part_of(struct mb_floors *f, struct mb_layer_kind kind)
 	return m->kind_count++;
 }
 
-void mb_floors_init(struct mb_floors *f, struct mb_legality *l, const struct mb_slots *slots)
+void mb_floors_init(struct mb_floors *f, struct mb_rows_cache *cache)
 {
-	*f = (struct mb_floors){ .l = l, .slots = slots, .capacity = 1 << 12 };
+	struct mb_legality *l = cache->l;
+	const struct mb_slots *slots = &cache->slots;
+
+	*f = (struct mb_floors){ .l = l, .slots = slots, .layers = cache->layers, .capacity = 1 << 12 };
 	f->parts = mb_arena_alloc(&f->arena, sizeof *f->parts);
 	f->scratch = mb_arena_alloc(&f->arena, sizeof *f->scratch);
 	f->table = calloc((size_t)f->capacity, sizeof *f->table);
@@ -43,7 +46,6 @@ void mb_floors_init(struct mb_floors *f, struct mb_legality *l, const struct mb_
 	for (int i = 0; i < slots->count; i++) {
 		struct mb_layer_kind kind;
 
-		f->layers[i] = mb_layers_of_kind(&l->s->c, slots->kind[i]);
 		f->mixer[i] = slots->kind[i];
 		f->ffn[i] = -1;
 		if (slots->kind[i] >= MB_MAX_LAYER_KINDS)
@@ -131,16 +133,24 @@ static struct floor_entry *entry_of(struct mb_floors *f, const struct floor_entr
 	return e;
 }
 
+/* What a part depends on of the sizes alone. */
+static struct floor_entry key_of(const struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_dims *d)
+{
+	bool moe = is_moe(f, part);
+
+	return (struct floor_entry){ .part = part, .tp = p->tp, .cp = ffn ? 0 : p->cp, .mbs = ffn ? 0 : p->micro_batch_size,
+		.ep = moe ? p->ep : 0, .etp = moe ? p->etp : 0, .tokens = d->tokens };
+}
+
 static const struct floor_entry *part_entry(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_dims *d,
                                             const struct mb_group *g, const struct mb_feature *feature)
 {
 	bool moe = is_moe(f, part);
-	struct floor_entry key = { .part = part, .tp = p->tp, .cp = ffn ? 0 : p->cp, .mbs = ffn ? 0 : p->micro_batch_size,
-		.ep = moe ? p->ep : 0, .etp = moe ? p->etp : 0, .tokens = d->tokens, .group = *g,
-		.feature = { moe ? feature->dispatcher : 0, 0, moe ? feature->shared : 0, feature->graph } };
+	struct floor_entry key = key_of(f, part, ffn, p, d), *e;
 	struct mb_kind_pieces pieces;
-	struct floor_entry *e;
 
+	key.group = *g;
+	key.feature = (struct mb_feature){ moe ? feature->dispatcher : 0, 0, moe ? feature->shared : 0, feature->graph };
 	if (ffn)
 		key.group.cp_comm = 0;
 	e = entry_of(f, &key);
@@ -179,12 +189,12 @@ static void join(struct mb_floors *f, int slot, const struct mb_plan *p, const s
 /* Whether the slot's time knows more of a feature than its graph. */
 static bool has_experts(const struct mb_floors *f, int slot)
 {
-	return (f->whole && f->slots->kind[slot] < MB_MAX_LAYER_KINDS) || (f->ffn[slot] >= 0 && f->parts->model.kinds[f->ffn[slot]].ffn == MB_FFN_MOE);
+	return (f->whole && f->slots->kind[slot] < MB_MAX_LAYER_KINDS) || (f->ffn[slot] >= 0 && is_moe(f, f->ffn[slot]));
 }
 
 struct total { double gpu_s, host_s, sync_s; };
 
-static void add_slot(const struct mb_kind_row *row, int layers, struct total *t)
+static void add_slot(const struct mb_kind_row *row, double layers, struct total *t)
 {
 	t->gpu_s += layers * row->gpu_s;
 	t->host_s += layers * row->host_s;
@@ -267,11 +277,9 @@ static double least_of_group(struct mb_floors *f, int part, bool ffn, const stru
 /* The least over groups and features, kept under the facts that these depend on. */
 static double least_alone(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_dims *d, const struct mb_groups *groups)
 {
-	bool moe = is_moe(f, part);
-	struct floor_entry key = { .part = part, .tp = p->tp, .cp = ffn ? 0 : p->cp, .mbs = ffn ? 0 : p->micro_batch_size,
-		.ep = moe ? p->ep : 0, .etp = moe ? p->etp : 0, .tokens = d->tokens, .group = { UINT8_MAX, 0, 0 } };
-	struct floor_entry *e;
+	struct floor_entry key = key_of(f, part, ffn, p, d), *e;
 
+	key.group.sp = UINT8_MAX;
 	key.feature.dispatcher = (uint8_t)mb_space_facts(f->l->s, p);
 	for (int g = 0; g < groups->count; g++)
 		key.group.cp_comm |= (uint8_t)(1 << (groups->of[g].sp * 2 + groups->of[g].tp_overlap));

@@ -12,7 +12,7 @@ struct mb_floors {
 	const struct mb_slots *slots;
 	struct mb_case *parts;          /* the case with every mixer and every feed-forward part as a kind of its own */
 	int mixer[MB_KIND_COUNT], ffn[MB_KIND_COUNT];   /* kind in parts, by slot; -1: none */
-	int layers[MB_KIND_COUNT];      /* of the model, by slot */
+	const double *layers;           /* of the model, by slot */
 	bool whole;                     /* too many parts: kinds are built as they are */
 	struct mb_arena arena;
 	struct floor_entry **table;     /* hash of what was built */
@@ -20,7 +20,8 @@ struct mb_floors {
 	struct mb_kind_cost *scratch;
 };
 
-void mb_floors_init(struct mb_floors *f, struct mb_legality *l, const struct mb_slots *slots);
+/* Slots and layers stay the cache's. */
+void mb_floors_init(struct mb_floors *f, struct mb_rows_cache *cache);
 void mb_floors_free(struct mb_floors *f);
 
 /* No more than mb_floors_model, and quickly: each part by itself, in the group and features that suit it. */

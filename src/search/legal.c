@@ -395,7 +395,7 @@ const struct mb_feature *mb_legality_extremes(struct mb_legality *l, const struc
 	return l->extremes[facts];
 }
 
-static double grown(const struct mb_legality *l, const double by_growth[MB_GROWTHS], int layers)
+double mb_legality_grown(const struct mb_legality *l, const double by_growth[MB_GROWTHS], int layers)
 {
 	double sum = 0;
 
@@ -407,12 +407,12 @@ static double grown(const struct mb_legality *l, const double by_growth[MB_GROWT
 
 double mb_class_candidates(const struct mb_legality *l, const struct mb_legal_class *c, const struct mb_groups *g, int layers)
 {
-	return g->candidates * c->features * grown(l, c->tail, layers);
+	return g->candidates * c->features * mb_legality_grown(l, c->tail, layers);
 }
 
 double mb_class_points(const struct mb_legality *l, const struct mb_legal_class *c, const struct mb_groups *g, int layers)
 {
-	return g->count * grown(l, c->points, layers);
+	return g->count * mb_legality_grown(l, c->points, layers);
 }
 
 void mb_legality_fill(struct mb_space *s, struct mb_legality *ret)

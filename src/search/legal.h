@@ -81,6 +81,9 @@ const struct mb_feature *mb_legality_extremes(struct mb_legality *l, const struc
 /* Recompute choices of a growth that are candidates for chunks of so many layers. */
 double mb_legality_choices(const struct mb_legality *l, enum mb_growth growth, int layers);
 
+/* Points for chunks of so many layers, where by_growth are those of one choice of each growth. */
+double mb_legality_grown(const struct mb_legality *l, const double by_growth[MB_GROWTHS], int layers);
+
 /* Points under one split: candidates, legal ones. */
 double mb_class_candidates(const struct mb_legality *l, const struct mb_legal_class *c, const struct mb_groups *g, int layers);
 double mb_class_points(const struct mb_legality *l, const struct mb_legal_class *c, const struct mb_groups *g, int layers);

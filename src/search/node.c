@@ -42,7 +42,7 @@ bool mb_worker_init(struct mb_worker *w, struct mb_legality *l, const struct mb_
 	for (int i = 0; i < l->s->c.model.num_layers; i++)
 		for (int k = 0; k < w->cache.slots.count; k++)
 			w->decoder_layers[k] += w->cache.slots.kind[k] == l->s->c.model.layers[i];
-	mb_floors_init(&w->floors, l, &w->cache.slots);
+	mb_floors_init(&w->floors, &w->cache);
 	w->e = mb_evaluation_new();
 	w->states = mb_evaluation_new();
 	return w->e && w->states;
@@ -345,8 +345,7 @@ double mb_node_states_floor(struct mb_worker *w)
 		double bytes = 0, fsdp_s = 0;
 
 		for (int s = 0; s < w->cache.slots.count; s++) {
-			int kind = w->cache.slots.kind[s];
-			int layers = weights_of(c, kind, mb_layers_of_kind(c, kind), c->mtp_depth, w->p.pp == 1);
+			int layers = weights_of(c, w->cache.slots.kind[s], (int)w->cache.layers[s], c->mtp_depth, w->p.pp == 1);
 
 			bytes += layers * w->slot_bytes[i][s];
 			fsdp_s += layers * w->slot_fsdp_s[i][s];

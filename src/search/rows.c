@@ -12,7 +12,6 @@ struct variant {
 	const struct mb_kind_row *full;
 	double *model_s, *offloaded_model_s;            /* as plain and offloaded; 0: not known yet */
 	const struct mb_kind_row **offloaded;           /* [rep][offloading choice]: [slots] */
-	const struct mb_kept **kept;
 };
 
 void mb_set_group(const struct mb_space *s, const struct mb_group *g, struct mb_plan *p)
@@ -251,28 +250,6 @@ double mb_rows_input_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int g
 
 /* ---- minima ---- */
 
-const struct mb_kept *mb_rows_kept(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep, int offload)
-{
-	struct variant *v = variant_of(cache, r, group, f);
-	const struct mb_plan *o = &cache->l->s->axis[MB_P_OFFLOAD].of[offload].plan;
-	struct mb_treatment t = { modules_of(cache, rep), o->offload_modules, o->cpu_offloading };
-	size_t at = moved_index(cache, rep, offload);
-	struct mb_kept *kept;
-
-	if (!v->kept)
-		v->kept = mb_arena_alloc(&r->arena, moved_count(cache) * sizeof *v->kept);
-	if (v->kept[at])
-		return v->kept[at];
-	v->kept[at] = kept = mb_arena_alloc(&r->arena, (size_t)cache->slots.count * sizeof *kept);
-	for (int i = 0; i < cache->slots.count; i++) {
-		struct mb_kind_row row;
-
-		mb_kind_bytes_fill(&v->p, v->pieces[i], t, &row);
-		kept[i] = (struct mb_kept){ row.saved_bytes, row.event_bytes };
-	}
-	return kept;
-}
-
 /* In the order of mb_floors_model: by feature, then group. */
 static void fill_extremes(struct mb_rows_cache *cache, struct mb_rows *r)
 {
@@ -312,31 +289,35 @@ static struct mb_kind_row *start_least(struct mb_rows_cache *cache, struct mb_ro
 	return least;
 }
 
+/* Over the extremes; offload -1: nothing offloaded. */
+static const struct mb_kind_row *least_over(struct mb_rows_cache *cache, struct mb_rows *r, int rep, int offload)
+{
+	struct mb_kind_row *least = start_least(cache, r);
+
+	for (int e = 0; e < r->extreme_count; e++) {
+		const struct mb_extreme *x = &r->extremes[e];
+
+		if (!x->out)
+			lower(cache, offload < 0 ? mb_rows_plain(cache, r, x->group, x->f, rep) : mb_rows_offloaded(cache, r, x->group, x->f, rep, offload),
+			      least);
+	}
+	return least;
+}
+
 const struct mb_kind_row *mb_rows_least(struct mb_rows_cache *cache, struct mb_rows *r, int rep)
 {
-	struct mb_kind_row *least;
-
-	if (r->least[rep])
-		return r->least[rep];
-	least = start_least(cache, r);
-	for (int e = 0; e < r->extreme_count; e++)
-		if (!r->extremes[e].out)
-			lower(cache, mb_rows_plain(cache, r, r->extremes[e].group, r->extremes[e].f, rep), least);
-	return r->least[rep] = least;
+	if (!r->least[rep])
+		r->least[rep] = least_over(cache, r, rep, -1);
+	return r->least[rep];
 }
 
 const struct mb_kind_row *mb_rows_least_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int rep, int offload)
 {
 	size_t at = moved_index(cache, rep, offload);
-	struct mb_kind_row *least;
 
-	if (r->least_offloaded[at])
-		return r->least_offloaded[at];
-	least = start_least(cache, r);
-	for (int e = 0; e < r->extreme_count; e++)
-		if (!r->extremes[e].out)
-			lower(cache, mb_rows_offloaded(cache, r, r->extremes[e].group, r->extremes[e].f, rep, offload), least);
-	return r->least_offloaded[at] = least;
+	if (!r->least_offloaded[at])
+		r->least_offloaded[at] = least_over(cache, r, rep, offload);
+	return r->least_offloaded[at];
 }
 
 const struct mb_kind_row *mb_rows_least_full(struct mb_rows_cache *cache, struct mb_rows *r)

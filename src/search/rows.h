@@ -9,8 +9,6 @@
 #include "search/legal.h"
 #include "search/splits.h"
 
-/* What a layer keeps, and what its backward needs beside at least. */
-struct mb_kept { double saved_bytes, event_bytes; };
 struct mb_extreme { int group; struct mb_feature f; bool out; };
 
 struct mb_built { const struct variant *v; int group; };
@@ -52,9 +50,8 @@ struct mb_rows *mb_rows_of(struct mb_rows_cache *cache, const struct mb_plan *p)
 /* By slot. rep: recompute choice; of full recompute, what layers outside its treatment cost. */
 const struct mb_kind_row *mb_rows_plain(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep);
 const struct mb_kind_row *mb_rows_full(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f);
-/* The same beside an offloading choice, and the bytes of a layer that stay. */
+/* The same beside an offloading choice. */
 const struct mb_kind_row *mb_rows_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep, int offload);
-const struct mb_kept *mb_rows_kept(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep, int offload);
 double mb_rows_input_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int slot);
 
 /* No more than any group and feature costs, nothing offloaded. Full: of layers fully recomputed, which save their input. */

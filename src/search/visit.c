@@ -19,16 +19,6 @@ struct waiting {
 	int row;
 };
 
-static double growing_points(const struct mb_visit *v, const double points[MB_GROWTHS])
-{
-	double sum = 0;
-
-	for (int g = 0; g < MB_GROWTHS; g++)
-		if (points[g] > 0)
-			sum += points[g] * mb_legality_choices(&v->walk->legality, g, v->layers);
-	return sum;
-}
-
 static bool overlaps_experts(const struct mb_visit *v, const struct mb_feature *f)
 {
 	return v->walk->s->axis[MB_P_EP_OVERLAP].of[f->overlap].plan.overlap_moe_expert_parallel_comm;
@@ -59,7 +49,7 @@ static void try_features(struct mb_visit *v, const struct mb_legal *y, struct mb
 	c->limit = mb_node_peak_limit(v->w, v->w->rows->groups->of[c->group].sp, y->f.dispatcher);
 	c->flights = overlaps_experts(v, &y->f) ? MB_FLIGHTS_OVERLAP : MB_FLIGHTS_PLAIN;
 	if (only_adds_memory(v, &y->f, c->group)) {
-		mb_visit_count(v, MB_BY_MEMORY, growing_points(v, y->points));
+		mb_visit_count(v, MB_BY_MEMORY, mb_legality_grown(&v->walk->legality, y->points, v->layers));
 		return;
 	}
 	if (mb_visit_recompute(v, v->walk->legality.rep[0])->recompute == MB_RECOMPUTE_NONE) {     /* whatever is recomputed takes longer */
@@ -75,7 +65,7 @@ static void try_features(struct mb_visit *v, const struct mb_legal *y, struct mb
 		}
 	}
 	if (bound != MB_WORTH)
-		mb_visit_count(v, bound, growing_points(v, y->points));
+		mb_visit_count(v, bound, mb_legality_grown(&v->walk->legality, y->points, v->layers));
 	else
 		mb_visit_try(v, c);
 }

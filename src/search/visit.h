@@ -29,7 +29,7 @@ struct mb_flights {
 
 enum mb_flight_kind { MB_FLIGHTS_PLAIN, MB_FLIGHTS_OVERLAP, MB_FLIGHTS_EITHER, MB_FLIGHT_KINDS };
 
-enum mb_treated_layers { MB_TREAT_NONE, MB_TREAT_ALL, MB_TREAT_FIRST };
+enum mb_treated_layers { MB_TREAT_ALL, MB_TREAT_FIRST };
 
 /* What a recompute or offloading choice does to some layers of a chunk. */
 struct mb_treated {
@@ -132,7 +132,7 @@ void mb_visit_ranks(struct mb_visit *v);
 void mb_visit_floors(struct mb_visit *v);       /* states in proportion to parameters */
 void mb_visit_holds(struct mb_visit *v);        /* states in full */
 void mb_visit_rows(const struct mb_visit *v, const struct mb_kind_row *rows, struct mb_chunk_costs *ret);
-void mb_visit_saved(const struct mb_visit *v, const struct mb_kept *kept, struct mb_chunk_costs *ret);  /* kept: by slot */
+void mb_visit_saved(const struct mb_visit *v, const struct mb_kind_row *rows, struct mb_chunk_costs *ret);      /* bytes alone */
 void mb_visit_costs(const struct mb_visit *v, const struct mb_kind_row *plain, const struct mb_treated *t, struct mb_chunk_costs *ret);
 double mb_visit_step(const struct mb_visit *v, const struct mb_chunk_costs *costs, double transfer_s, double hop_s, int optimizer);
 double mb_visit_peak(const struct mb_visit *v, int optimizer);  /* after mb_visit_flight */
