@@ -207,7 +207,7 @@ int mb_cmd_advise(struct mb_call *call)
 	if (plan_rank && (status = mb_run_take_rank(call, q)) != MB_EXIT_DONE)
 		return status;
 	if (plan_rank)
-		call->args = mb_arena_printf(&call->arena, "%s --rank %d", mb_run_search_args(call, false), o->rank);
+		call->args = mb_run_rank_args(call);
 	if (topic == MB_TOPIC_OOM)
 		read_log(o, o->rank_given && !plan_rank, log);
 

@@ -111,8 +111,7 @@ int mb_cmd_estimate(struct mb_call *call)
 		return MB_EXIT_INTERNAL;
 	mb_run_judge(judged, e);
 	spread_routing(call, judged, e);
-	judged->estimate.args =
-		o->rank ? mb_arena_printf(&call->arena, "%s --rank %d", mb_run_search_args(call, false), o->rank) : call->args;
+	judged->estimate.args = o->rank ? mb_run_rank_args(call) : call->args;
 	judged->estimate.all_stages = o->all_stages;
 	judged->estimate.assumptions = o->assumptions;
 	mb_call_report(call);

@@ -51,7 +51,7 @@ int mb_cmd_explain(struct mb_call *call)
 	if (o->rank && (status = mb_run_take_rank(call, q)) != MB_EXIT_DONE)
 		return status;
 	if (o->rank)
-		call->args = mb_arena_printf(&call->arena, "%s --rank %d", mb_run_search_args(call, false), o->rank);
+		call->args = mb_run_rank_args(call);
 	mb_call_report(call);
 
 	struct mb_evaluation *e = mb_evaluation_new();

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/names.h"
 #include "base/units.h"
 #include "plan/case.h"
 
@@ -56,15 +55,16 @@ static bool set_format(struct reader *r, const char *value)
 	return true;
 }
 
+const struct mb_name mb_objective_names[] = {
+	{ "step", MB_OBJECTIVE_STEP }, { "memory", MB_OBJECTIVE_MEMORY }, { "cost", MB_OBJECTIVE_COST },
+	{ "gpus", MB_OBJECTIVE_GPUS }, { NULL, 0 },
+};
+
 static bool set_objective(struct reader *r, const char *value)
 {
-	static const struct mb_name names[] = {
-		{ "step", MB_OBJECTIVE_STEP }, { "memory", MB_OBJECTIVE_MEMORY }, { "cost", MB_OBJECTIVE_COST },
-		{ "gpus", MB_OBJECTIVE_GPUS }, { NULL, 0 },
-	};
 	int objective;
 
-	if (!mb_name_value(names, value, &objective))
+	if (!mb_name_value(mb_objective_names, value, &objective))
 		return fail(r, "objective", value, "step, memory, cost or gpus");
 	r->o->objective = (enum mb_objective)objective;
 	return true;

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "cli/require.h"
 #include "search/search.h"
 
@@ -17,6 +18,8 @@ enum {
 	MB_CMD_ADVISE = 32, MB_CMD_TRACE = 256, MB_CMD_SWEEP = 512, MB_CMD_REPORT = 1024, MB_CMD_VALIDATE = 2048,
 	MB_CMD_CALIBRATE = 4096, MB_CMD_IMPORT = 8192, MB_CMD_EXPORT = 16384, MB_CMD_ANY = 0xffff
 };
+
+extern const struct mb_name mb_objective_names[];
 
 struct mb_options {
 	enum mb_output_format format;

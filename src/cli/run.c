@@ -117,13 +117,13 @@ int mb_run_wanted_rank(int rank)
 
 const char *mb_run_search_args(struct mb_call *call, bool limits)
 {
-	static const char *const names[] = { [MB_OBJECTIVE_STEP] = "", [MB_OBJECTIVE_MEMORY] = " --objective memory",
-		[MB_OBJECTIVE_COST] = " --objective cost", [MB_OBJECTIVE_GPUS] = " --objective gpus" };
 	const struct mb_options *o = &call->options;
 	struct mb_text text = { 0 };
 	const char *args;
 
-	mb_text_printf(&text, "%s%s", call->args, names[o->objective]);
+	mb_text_add(&text, call->args);
+	if (o->objective != MB_OBJECTIVE_STEP)
+		mb_text_printf(&text, " --objective %s", mb_value_name(mb_objective_names, o->objective));
 	for (int i = 0; limits && i < o->require_count; i++) {
 		mb_text_add(&text, " --require ");
 		mb_shell_word(&text, o->require[i].text);
@@ -131,6 +131,11 @@ const char *mb_run_search_args(struct mb_call *call, bool limits)
 	args = mb_arena_strdup(&call->arena, text.data);
 	mb_text_free(&text);
 	return args;
+}
+
+const char *mb_run_rank_args(struct mb_call *call)
+{
+	return mb_arena_printf(&call->arena, "%s --rank %d", mb_run_search_args(call, false), call->options.rank);
 }
 
 int mb_run_take_rank(struct mb_call *call, struct mb_query *q)

@@ -36,6 +36,9 @@ int mb_run_wanted_rank(int rank);
 /* The run and what else decides the order of a search's plans, as a shell reads it. limits: those that steer too. */
 const char *mb_run_search_args(struct mb_call *call, bool limits);
 
+/* The run with the plan that --rank takes of its search. */
+const char *mb_run_rank_args(struct mb_call *call);
+
 /* Puts plan --rank of the search into the query, which then has one value for every key. Returns enum mb_exit. */
 int mb_run_take_rank(struct mb_call *call, struct mb_query *q);
 
