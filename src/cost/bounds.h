@@ -20,10 +20,15 @@ struct mb_brief {
 
 void mb_brief_add(struct mb_brief *to, const struct mb_brief *from);
 
+/* One layer without recompute. */
+struct mb_kind_once {
+	struct mb_brief brief;
+	double host_s, sync_s;          /* before the factors of the plan */
+};
+
 /* One layer of a kind: what runs once, what each set of recompute modules runs again, and the tensors kept. */
 struct mb_kind_pieces {
-	struct mb_brief once;
-	double host_s, sync_s;          /* before the factors of the plan */
+	struct mb_kind_once once;
 	int replay_count;
 	struct mb_replay_piece {
 		unsigned modules;
@@ -44,6 +49,8 @@ struct mb_kind_row {
 };
 
 /* scratch: any kind cost; its contents are lost, except that its ops are those of the kind. */
+void mb_kind_once_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int kind,
+                       struct mb_kind_cost *scratch, struct mb_kind_once *ret);
 void mb_kind_pieces_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int kind,
                          struct mb_kind_cost *scratch, struct mb_kind_pieces *ret);
 

@@ -3,19 +3,16 @@
 
 #include <math.h>
 
-static double log_factorial(double n)
-{
-	int sign;
-
-	return lgamma_r(n + 1, &sign);
-}
-
-/* C(without, k) / C(pool, k), by logarithms: the binomials themselves overflow. */
+/* C(without, k) / C(pool, k): the chance that none of k draws falls into the rest of the pool. */
 static double choose_ratio(double pool, double without, double k)
 {
+	double ratio = 1;
+
 	if (without < k)
 		return 0;
-	return exp(log_factorial(without) - log_factorial(without - k) - log_factorial(pool) + log_factorial(pool - k));
+	for (double i = 0; i < k; i++)
+		ratio *= (without - i) / (pool - i);
+	return ratio;
 }
 
 /* Groups at least as fine as the routing groups: all of a token's experts lie in group_topk routing groups. */
@@ -26,21 +23,26 @@ static double distinct_fine(double e, double k, double groups, double routing_gr
 	return kept * inside * (1 - choose_ratio(pool, pool - e / groups, k));
 }
 
-/* Groups that hold several routing groups: hypergeometric over how many of the kept ones fall into a group. */
+/* Hypergeometric: j of `kept` draws fall into `held` of `all`, in any order. */
+static double chance_of(double j, double kept, double held, double all)
+{
+	double chance = 1;
+
+	for (double i = 0; i < j; i++)
+		chance *= (held - i) / (all - i) * (kept - i) / (i + 1);
+	for (double i = 0; i < kept - j; i++)
+		chance *= (all - held - i) / (all - j - i);
+	return chance;
+}
+
+/* Groups that hold several routing groups: over how many of the kept ones fall into a group. */
 static double distinct_coarse(double e, double k, double groups, double routing_groups, double kept)
 {
 	double held = routing_groups / groups, pool = kept * e / routing_groups, missed = 0;
 
-	for (double j = 0; j <= held && j <= kept; j++) {
-		double ways, all;
-
-		if (kept - j > routing_groups - held)
-			continue;
-		ways = log_factorial(held) - log_factorial(j) - log_factorial(held - j) + log_factorial(routing_groups - held)
-		       - log_factorial(kept - j) - log_factorial(routing_groups - held - kept + j);
-		all = log_factorial(routing_groups) - log_factorial(kept) - log_factorial(routing_groups - kept);
-		missed += exp(ways - all) * choose_ratio(pool, pool - j * e / routing_groups, k);
-	}
+	for (double j = 0; j <= held && j <= kept; j++)
+		if (kept - j <= routing_groups - held)
+			missed += chance_of(j, kept, held, routing_groups) * choose_ratio(pool, pool - j * e / routing_groups, k);
 	return groups * (1 - missed);
 }
 

@@ -84,6 +84,27 @@ static void replay_of(const struct mb_case *c, const struct mb_plan *p, const st
 	piece->host_s += op->replay_host_ops * c->params.host_op_s + op->replay_host_s;
 }
 
+static double host_seconds(const struct mb_case *c, const struct mb_op *op)
+{
+	return op->host_ops * c->params.host_op_s + op->host_s;
+}
+
+void mb_kind_once_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int kind,
+                       struct mb_kind_cost *scratch, struct mb_kind_once *ret)
+{
+	struct mb_sums once;
+
+	memset(&once, 0, sizeof once);
+	ret->host_s = ret->sync_s = 0;
+	scratch->op_count = mb_ops_build(c, p, d, kind, scratch->ops);
+	for (int i = 0; i < scratch->op_count; i++) {
+		mb_add_once(c, p, d, i, &once, scratch);
+		ret->host_s += host_seconds(c, &scratch->ops[i]);
+		ret->sync_s += scratch->ops[i].sync_s;
+	}
+	brief_of(&once, &ret->brief);
+}
+
 void mb_kind_pieces_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int kind,
                          struct mb_kind_cost *scratch, struct mb_kind_pieces *ret)
 {
@@ -93,14 +114,13 @@ void mb_kind_pieces_fill(const struct mb_case *c, const struct mb_plan *p, const
 	memset(ret, 0, offsetof(struct mb_kind_pieces, replay));
 	ret->saved_count = 0;
 	ret->full_saved_bytes = ret->forward_transient_bytes = ret->backward_transient_bytes = 0;
-	memset(scratch->traffic, 0, sizeof scratch->traffic);
 	scratch->op_count = mb_ops_build(c, p, d, kind, scratch->ops);
 	for (int i = 0; i < scratch->op_count; i++) {
 		const struct mb_op *op = &scratch->ops[i];
 		double forward_s = mb_add_once(c, p, d, i, &once, scratch);
 
-		ret->host_s += op->host_ops * c->params.host_op_s + op->host_s;
-		ret->sync_s += op->sync_s;
+		ret->once.host_s += host_seconds(c, op);
+		ret->once.sync_s += op->sync_s;
 		if (op->replayed_by)
 			replay_of(c, p, d, i, forward_s, scratch, ret);
 		for (int j = 0; j < op->saved_count; j++)
@@ -108,7 +128,7 @@ void mb_kind_pieces_fill(const struct mb_case *c, const struct mb_plan *p, const
 		ret->forward_transient_bytes = fmax(ret->forward_transient_bytes, op->forward_transient_bytes);
 		ret->backward_transient_bytes = fmax(ret->backward_transient_bytes, op->replay_transient_bytes);
 	}
-	brief_of(&once, &ret->once);
+	brief_of(&once, &ret->once.brief);
 	ret->input_bytes = scratch->op_count > 0 && scratch->ops[0].saved_count > 0 ? scratch->ops[0].saved[0].bytes : 0;
 }
 
@@ -173,8 +193,8 @@ static void fill_bytes(const struct mb_plan *p, const struct mb_kind_pieces *pie
 void mb_kind_row_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_kind_pieces *pieces,
                       struct mb_treatment t, struct mb_kind_row *ret)
 {
-	struct mb_brief sum = pieces->once;
-	double host_s = pieces->host_s;
+	struct mb_brief sum = pieces->once.brief;
+	double host_s = pieces->once.host_s;
 
 	for (int i = 0; i < pieces->replay_count; i++) {
 		if (!(pieces->replay[i].modules & t.modules))
@@ -183,5 +203,5 @@ void mb_kind_row_fill(const struct mb_case *c, const struct mb_plan *p, const st
 		host_s += pieces->replay[i].host_s;
 	}
 	fill_bytes(p, pieces, t, ret);
-	mb_brief_row(c, p, d, &sum, host_s, pieces->sync_s, ret->offloaded_bytes, ret);
+	mb_brief_row(c, p, d, &sum, host_s, pieces->once.sync_s, ret->offloaded_bytes, ret);
 }

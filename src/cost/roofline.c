@@ -3,16 +3,19 @@
 #include <math.h>
 #include <stdint.h>
 
-/* Output tiles of the libraries' kernels and how well each keeps the tensor cores fed; 256 x 256 takes two SMs on Blackwell. */
+/* Output tiles of the libraries' kernels: `inverse` of their sides and SMs, and elements for each that counts. */
 struct tile {
-	double m, n, sms, efficiency;
+	double inverse_m, inverse_n, inverse_sms, elements;
 };
 
+/* How well each keeps the tensor cores fed; 256 x 256 takes two SMs on Blackwell. */
+#define TILE(m, n, sms, efficiency) { 1.0 / (m), 1.0 / (n), 1.0 / (sms), (m) * (double)(n) / (efficiency) }
+
 static const struct tile hopper_tiles[] = {
-	{ 128, 256, 1, 1.0 }, { 256, 128, 1, 1.0 }, { 128, 128, 1, 0.92 }, { 64, 256, 1, 0.88 }, { 128, 64, 1, 0.75 }, { 0, 0, 0, 0 }
+	TILE(128, 256, 1, 1.0), TILE(256, 128, 1, 1.0), TILE(128, 128, 1, 0.92), TILE(64, 256, 1, 0.88), TILE(128, 64, 1, 0.75), { 0, 0, 0, 0 }
 };
 static const struct tile blackwell_tiles[] = {
-	{ 256, 256, 2, 1.0 }, { 128, 256, 1, 0.96 }, { 128, 128, 1, 0.90 }, { 128, 64, 1, 0.75 }, { 0, 0, 0, 0 }
+	TILE(256, 256, 2, 1.0), TILE(128, 256, 1, 0.96), TILE(128, 128, 1, 0.90), TILE(128, 64, 1, 0.75), { 0, 0, 0, 0 }
 };
 
 /* ceil() of what is positive and fits 62 bits, without a call. */
@@ -26,20 +29,19 @@ static double whole(double x)
 double mb_wave_efficiency(const struct mb_hardware *hw, double m, double n, double groups)
 {
 	const struct tile *tile = hw->architecture >= MB_BLACKWELL ? blackwell_tiles : hopper_tiles;
-	double best = 0;
+	double least = INFINITY;
 
-	for (; tile->m > 0; tile++) {
-		double slots = (double)(int64_t)(hw->sm_count / tile->sms);
-		double tiles = groups * whole(m / tile->m) * whole(n / tile->n);
-		double waves = whole(tiles / slots);
-		double spent, efficiency;
-
+	for (; tile->elements > 0; tile++) {
+		double slots = (double)(int64_t)(hw->sm_count * tile->inverse_sms);
+		double filled = groups * whole(m * tile->inverse_m) * whole(n * tile->inverse_n) / slots;
+		double waves = whole(filled);
 		/* Persistent kernels blur the last wave; it costs at least half of one. */
-		spent = waves <= 1 ? 1 : tiles / slots > waves - 0.5 ? tiles / slots : waves - 0.5;
-		efficiency = tile->efficiency * groups * m * n / (spent * slots * tile->m * tile->n);
-		best = efficiency > best ? efficiency : best;
+		double spent = waves <= 1 ? 1 : filled > waves - 0.5 ? filled : waves - 0.5;
+		double elements = spent * slots * tile->elements;
+
+		least = elements < least ? elements : least;
 	}
-	return best;
+	return groups * m * n / least;
 }
 
 double mb_format_peak(const struct mb_hardware *hw, enum mb_format format)

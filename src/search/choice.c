@@ -139,14 +139,6 @@ static void try_optimizers(struct mb_visit *v, struct mb_visit_choice *c, const 
 	}
 }
 
-/* Whether memory alone leaves the choice, before its time is worked out. */
-static bool leaves_memory(struct mb_visit *v, const struct mb_visit_choice *c, const struct mb_kind_row *rows)
-{
-	mb_visit_saved(v, rows, &v->costs);
-	mb_visit_flight(v, &v->costs, c->flights);
-	return v->w->goal.aim == MB_AIM_CLOSEST || mb_visit_peak(v, -1) * (1 - 1e-9) <= c->limit;
-}
-
 /* One offloading choice that moves something. */
 static void try_offload(struct mb_visit *v, struct mb_visit_choice *c, const struct mb_kind_row *plain, int offload)
 {
@@ -164,11 +156,8 @@ static void try_offload(struct mb_visit *v, struct mb_visit_choice *c, const str
 		struct mb_treated t = { MB_TREAT_FIRST, o->cpu_offloading_num_layers, rows, NULL };
 
 		mb_visit_costs(v, plain, &t, &v->costs);
-	} else if (!leaves_memory(v, c, rows)) {
-		mb_visit_count(v, MB_BY_MEMORY, __builtin_popcount(c->legal->optimizer));
-		return;
 	} else {
-		mb_visit_rows(v, rows, &v->costs);
+		mb_visit_costs(v, rows, NULL, &v->costs);
 	}
 	try_optimizers(v, c, &v->costs, offload);
 }
@@ -192,7 +181,7 @@ static void try_selective(struct mb_visit *v, struct mb_visit_choice *c, int cho
 
 	bound = mb_visit_model_bound(v, mb_rows_model_s(&v->w->cache, v->w->rows, c->group, c->legal->f, c->rep));
 	if (bound == MB_WORTH) {
-		mb_visit_rows(v, plain, &v->costs);
+		mb_visit_costs(v, plain, NULL, &v->costs);
 		bound = mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, c->transfer_s, c->hop_s, -1), 0);
 	}
 	if (bound != MB_WORTH) {

@@ -2,6 +2,7 @@
 #include "search/visit.h"
 
 #include <math.h>
+#include <stdint.h>
 
 #include "cost/memory.h"
 
@@ -14,52 +15,6 @@ static double larger(double a, double b)
 static double event_of(const struct mb_piece *p, double event)
 {
 	return p->loss ? 0 : event;
-}
-
-/* All layers alike in treatment. */
-void mb_visit_rows(const struct mb_visit *v, const struct mb_kind_row *rows, struct mb_chunk_costs *ret)
-{
-	const struct mb_splits *s = v->w->splits;
-	const struct mb_params *params = &v->walk->s->c.params;
-
-	for (int i = 0; i < v->row->piece_count; i++) {
-		const double *layers = mb_piece_layers(s, v->row->pieces[i]);
-		double gpu = 0, forward = 0, host = 0, sync = 0, saved = 0, event = 0;
-
-		for (int k = 0; k < s->slots.count; k++) {
-			if (!(layers[k] > 0))   /* a row that nothing may have is infinite */
-				continue;
-			gpu += layers[k] * rows[k].gpu_s;
-			forward += layers[k] * rows[k].forward_s;
-			host += layers[k] * rows[k].host_s;
-			sync += layers[k] * rows[k].sync_s;
-			saved += layers[k] * rows[k].saved_bytes;
-			event = larger(event, rows[k].event_bytes);
-		}
-		ret->step_s[i] = mb_meet(params, gpu, host, sync);
-		ret->forward_s[i] = gpu > 0 ? ret->step_s[i] * forward / gpu : 0;
-		ret->saved_bytes[i] = saved;
-		ret->event_bytes[i] = event_of(&s->pieces[v->row->pieces[i]], event);
-	}
-}
-
-void mb_visit_saved(const struct mb_visit *v, const struct mb_kind_row *rows, struct mb_chunk_costs *ret)
-{
-	const struct mb_splits *s = v->w->splits;
-
-	for (int i = 0; i < v->row->piece_count; i++) {
-		const double *layers = mb_piece_layers(s, v->row->pieces[i]);
-		double saved = 0, event = 0;
-
-		for (int k = 0; k < s->slots.count; k++) {
-			if (!(layers[k] > 0))
-				continue;
-			saved += layers[k] * rows[k].saved_bytes;
-			event = larger(event, rows[k].event_bytes);
-		}
-		ret->saved_bytes[i] = saved;
-		ret->event_bytes[i] = event_of(&s->pieces[v->row->pieces[i]], event);
-	}
 }
 
 static int first_of_kind(const struct mb_case *c, const struct mb_piece *p, int kind, int layers)
@@ -85,39 +40,68 @@ static double treated_saved(const struct mb_treated *t, int slot, int layers)
 	return t->input_bytes ? t->input_bytes[slot] * ceil(layers / group) : t->rows[slot].saved_bytes * layers;
 }
 
-void mb_visit_costs(const struct mb_visit *v, const struct mb_kind_row *plain, const struct mb_treated *t, struct mb_chunk_costs *ret)
+static void fill_piece(const struct mb_visit *v, int piece, const struct mb_kind_row *plain, const struct mb_treated *t,
+                       struct mb_piece_cost *ret)
 {
 	const struct mb_case *c = &v->walk->s->c;
 	const struct mb_slots *slots = &v->w->cache.slots;
+	const struct mb_piece *p = &v->w->splits->pieces[piece];
+	double gpu = 0, forward = 0, host = 0, sync = 0, saved = 0, event = 0;
 
-	for (int i = 0; i < v->row->piece_count; i++) {
-		const struct mb_piece *p = &v->w->splits->pieces[v->row->pieces[i]];
-		double gpu = 0, forward = 0, host = 0, sync = 0, saved = 0, event = 0;
+	for (int k = 0; k < slots->count; k++) {        /* a row that nothing may have is infinite */
+		int layers = p->kinds[slots->kind[k]], special = t && layers ? treated_layers(c, p, slots->kind[k], t) : 0;
 
-		for (int k = 0; k < slots->count; k++) {
-			int layers = p->kinds[slots->kind[k]], special = layers ? treated_layers(c, p, slots->kind[k], t) : 0;
-
-			if (layers > special) {
-				gpu += (layers - special) * plain[k].gpu_s;
-				forward += (layers - special) * plain[k].forward_s;
-				host += (layers - special) * plain[k].host_s;
-				sync += (layers - special) * plain[k].sync_s;
-				saved += (layers - special) * plain[k].saved_bytes;
-				event = larger(event, plain[k].event_bytes);
-			}
-			if (special) {
-				gpu += special * t->rows[k].gpu_s;
-				forward += special * t->rows[k].forward_s;
-				host += special * t->rows[k].host_s;
-				sync += special * t->rows[k].sync_s;
-				saved += treated_saved(t, k, special);
-				event = larger(event, t->rows[k].event_bytes);
-			}
+		if (layers > special) {
+			gpu += (layers - special) * plain[k].gpu_s;
+			forward += (layers - special) * plain[k].forward_s;
+			host += (layers - special) * plain[k].host_s;
+			sync += (layers - special) * plain[k].sync_s;
+			saved += (layers - special) * plain[k].saved_bytes;
+			event = larger(event, plain[k].event_bytes);
 		}
-		ret->step_s[i] = mb_meet(&c->params, gpu, host, sync);
-		ret->forward_s[i] = gpu > 0 ? ret->step_s[i] * forward / gpu : 0;
-		ret->saved_bytes[i] = saved;
-		ret->event_bytes[i] = event_of(p, event);
+		if (special) {
+			gpu += special * t->rows[k].gpu_s;
+			forward += special * t->rows[k].forward_s;
+			host += special * t->rows[k].host_s;
+			sync += special * t->rows[k].sync_s;
+			saved += treated_saved(t, k, special);
+			event = larger(event, t->rows[k].event_bytes);
+		}
+	}
+	ret->step_s = mb_meet(&c->params, gpu, host, sync);
+	ret->forward_s = gpu > 0 ? ret->step_s * forward / gpu : 0;
+	ret->saved_bytes = saved;
+	ret->event_bytes = event_of(p, event);
+}
+
+/* From the pieces known, or worked out: many splits share them. */
+static const struct mb_piece_cost *piece_cost(const struct mb_visit *v, int piece, const struct mb_kind_row *plain, const struct mb_treated *t)
+{
+	const struct mb_kind_row *treated = t ? t->rows : NULL;
+	int layers = t ? 2 * t->layers + (t->how == MB_TREAT_ALL) : 0;
+	size_t hash = ((uintptr_t)plain >> 4) * 31 + ((uintptr_t)treated >> 4) * 8191 + (size_t)layers * 131071 + (size_t)piece * 40503;
+	struct mb_piece_cost *known = &v->known[(hash ^ hash >> 13) % MB_KNOWN_PIECES];
+
+	if (known->stamp == v->w->stamp && known->plain == plain && known->treated == treated && known->layers == layers && known->piece == piece)
+		return known;
+	known->stamp = v->w->stamp;
+	known->plain = plain;
+	known->treated = treated;
+	known->layers = layers;
+	known->piece = piece;
+	fill_piece(v, piece, plain, t, known);
+	return known;
+}
+
+void mb_visit_costs(const struct mb_visit *v, const struct mb_kind_row *plain, const struct mb_treated *t, struct mb_chunk_costs *ret)
+{
+	for (int i = 0; i < v->row->piece_count; i++) {
+		const struct mb_piece_cost *known = piece_cost(v, v->row->pieces[i], plain, t);
+
+		ret->step_s[i] = known->step_s;
+		ret->forward_s[i] = known->forward_s;
+		ret->saved_bytes[i] = known->saved_bytes;
+		ret->event_bytes[i] = known->event_bytes;
 	}
 }
 

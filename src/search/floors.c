@@ -12,8 +12,12 @@ struct floor_entry {
 	struct mb_group group;
 	struct mb_feature feature;
 	bool filled;
-	struct mb_brief once;
-	double host_s, sync_s;          /* host_s: seconds alone, of an entry for all groups and features */
+	struct mb_kind_once once;       /* host_s: seconds alone, of an entry for all groups and features */
+};
+
+struct floor_slot {
+	struct floor_entry *entry;      /* NULL: free */
+	uint64_t hash;
 };
 
 static int part_of(struct mb_floors *f, struct mb_layer_kind kind)
@@ -89,23 +93,25 @@ static bool same_entry(const struct floor_entry *a, const struct floor_entry *b)
 	       && a->feature.shared == b->feature.shared && a->feature.graph == b->feature.graph;
 }
 
+static struct floor_slot *slot_of(struct floor_slot *table, int capacity, uint64_t hash, const struct floor_entry *key)
+{
+	size_t mask = (size_t)capacity - 1, at = hash & mask;
+
+	while (table[at].entry && !(key && table[at].hash == hash && same_entry(table[at].entry, key)))
+		at = (at + 1) & mask;
+	return &table[at];
+}
+
 static void grow(struct mb_floors *f)
 {
-	struct floor_entry **old = f->table, **table = calloc((size_t)f->capacity * 2, sizeof *table);
+	struct floor_slot *table = calloc((size_t)f->capacity * 2, sizeof *table);
 
 	if (!table)
 		return;
-	for (int i = 0; i < f->capacity; i++) {
-		size_t at;
-
-		if (!old[i])
-			continue;
-		at = hash_of(old[i]) & (size_t)(2 * f->capacity - 1);
-		while (table[at])
-			at = (at + 1) & (size_t)(2 * f->capacity - 1);
-		table[at] = old[i];
-	}
-	free(old);
+	for (int i = 0; i < f->capacity; i++)
+		if (f->table[i].entry)
+			*slot_of(table, 2 * f->capacity, f->table[i].hash, NULL) = f->table[i];
+	free(f->table);
 	f->table = table;
 	f->capacity *= 2;
 }
@@ -118,27 +124,37 @@ static bool is_moe(const struct mb_floors *f, int part)
 /* The entry with this key; a new one's `once` is empty. */
 static struct floor_entry *entry_of(struct mb_floors *f, const struct floor_entry *key)
 {
-	struct floor_entry *e;
-	size_t at;
+	uint64_t hash = hash_of(key);
+	struct floor_slot *slot;
 
 	if (2 * f->count > f->capacity)
 		grow(f);
-	at = hash_of(key) & (size_t)(f->capacity - 1);
-	for (; f->table[at]; at = (at + 1) & (size_t)(f->capacity - 1))
-		if (same_entry(f->table[at], key))
-			return f->table[at];
-	e = f->table[at] = mb_arena_alloc(&f->arena, sizeof *key);
+	slot = slot_of(f->table, f->capacity, hash, key);
+	if (slot->entry)
+		return slot->entry;
+	*slot = (struct floor_slot){ mb_arena_alloc(&f->arena, sizeof *key), hash };
 	f->count++;
-	*e = *key;
-	return e;
+	*slot->entry = *key;
+	return slot->entry;
+}
+
+/* Blocks at the ends know tokens alone. */
+static bool is_end(int part)
+{
+	return part >= MB_MAX_LAYER_KINDS;
+}
+
+static bool captures_all(const struct mb_floors *f, int graph)
+{
+	return f->l->s->axis[MB_P_GRAPH].of[graph].plan.cuda_graph_impl == MB_GRAPH_FULL;
 }
 
 /* What a part depends on of the sizes alone. */
 static struct floor_entry key_of(const struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_dims *d)
 {
-	bool moe = is_moe(f, part);
+	bool moe = is_moe(f, part), tokens = ffn || is_end(part);
 
-	return (struct floor_entry){ .part = part, .tp = p->tp, .cp = ffn ? 0 : p->cp, .mbs = ffn ? 0 : p->micro_batch_size,
+	return (struct floor_entry){ .part = part, .tp = p->tp, .cp = tokens ? 0 : p->cp, .mbs = tokens ? 0 : p->micro_batch_size,
 		.ep = moe ? p->ep : 0, .etp = moe ? p->etp : 0, .tokens = d->tokens };
 }
 
@@ -147,43 +163,38 @@ static const struct floor_entry *part_entry(struct mb_floors *f, int part, bool 
 {
 	bool moe = is_moe(f, part);
 	struct floor_entry key = key_of(f, part, ffn, p, d), *e;
-	struct mb_kind_pieces pieces;
 
 	key.group = *g;
 	key.feature = (struct mb_feature){ moe ? feature->dispatcher : 0, 0, moe ? feature->shared : 0, feature->graph };
-	if (ffn)
+	if (ffn || is_end(part))
 		key.group.cp_comm = 0;
+	if (is_end(part) && !captures_all(f, feature->graph))
+		key.feature.graph = 0;
 	e = entry_of(f, &key);
-	if (e->filled)
-		return e;
-	mb_kind_pieces_fill(f->parts, p, d, part, f->scratch, &pieces);
-	e->once = pieces.once;
-	e->host_s = pieces.host_s;
-	e->sync_s = pieces.sync_s;
+	if (!e->filled)
+		mb_kind_once_fill(f->parts, p, d, part, f->scratch, &e->once);
 	e->filled = true;
 	return e;
 }
 
-struct sum { struct mb_brief once; double host_s, sync_s; };
-
-static void add_part(const struct floor_entry *e, struct sum *to)
+static void add_part(const struct floor_entry *e, struct mb_kind_once *to)
 {
-	mb_brief_add(&to->once, &e->once);
-	to->host_s += e->host_s;
-	to->sync_s += e->sync_s;
+	mb_brief_add(&to->brief, &e->once.brief);
+	to->host_s += e->once.host_s;
+	to->sync_s += e->once.sync_s;
 }
 
 /* Layers of the slot, with their time under a group and feature. */
 static void join(struct mb_floors *f, int slot, const struct mb_plan *p, const struct mb_dims *d, const struct mb_group *g,
                  const struct mb_feature *feature, struct mb_kind_row *ret)
 {
-	struct sum sum = { .host_s = 0 };
+	struct mb_kind_once sum = { .host_s = 0 };
 
 	if (f->mixer[slot] >= 0)
 		add_part(part_entry(f, f->mixer[slot], false, p, d, g, feature), &sum);
 	if (f->ffn[slot] >= 0)
 		add_part(part_entry(f, f->ffn[slot], true, p, d, g, feature), &sum);
-	mb_brief_row(f->parts, p, d, &sum.once, sum.host_s, sum.sync_s, 0, ret);
+	mb_brief_row(f->parts, p, d, &sum.brief, sum.host_s, sum.sync_s, 0, ret);
 }
 
 /* Whether the slot's time knows more of a feature than its graph. */
@@ -239,7 +250,7 @@ static struct total plain_total(struct mb_floors *f, const struct mb_plan *p, co
 /* Least device time that a part adds to a layer under one group and feature, whatever it is put together with. */
 static double seconds_alone(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct floor_entry *e)
 {
-	const struct mb_brief *once = &e->once;
+	const struct mb_brief *once = &e->once.brief;
 	double comm = once->expert_comm_s[MB_FORWARD] + once->expert_comm_s[MB_BACKWARD], hidden = 0;
 	double products = once->product_s[MB_FORWARD] + once->product_s[MB_BACKWARD];
 
@@ -250,53 +261,79 @@ static double seconds_alone(const struct mb_case *c, const struct mb_plan *p, co
 	return once->all_s[MB_FORWARD] + once->all_s[MB_BACKWARD] + comm * (1 - hidden) - products * (1 - 1 / (1 + c->params.power_boost_frac));
 }
 
+/* Features of the plan's facts, without those whose device time is that of an earlier one. */
+static const struct mb_timed_features *timed_features(struct mb_floors *f, const struct mb_plan *p, bool moe)
+{
+	unsigned facts = mb_space_facts(f->l->s, p) & ~(unsigned)MB_FACT_VP;
+	struct mb_timed_features *t = &f->timed[facts][moe];
+	const struct mb_feature *from;
+	struct mb_feature *of;
+	int count;
+
+	if (t->count > 0)
+		return t;
+	from = mb_legality_extremes(f->l, p, &count);
+	t->of = of = mb_arena_alloc(&f->arena, (size_t)(count + 1) * sizeof *of);
+	for (int i = 0; i < count; i++) {
+		bool known = false;
+
+		for (int j = 0; j < t->count && !known; j++)
+			known = captures_all(f, of[j].graph) == captures_all(f, from[i].graph)
+			        && (!moe || (of[j].dispatcher == from[i].dispatcher && of[j].overlap == from[i].overlap && of[j].shared == from[i].shared));
+		if (!known)
+			of[t->count++] = from[i];
+	}
+	for (t->id = 0; t->id < (int)facts; t->id++) {
+		const struct mb_timed_features *o = &f->timed[t->id][moe];
+
+		if (o->count == t->count && memcmp(o->of, t->of, (size_t)t->count * sizeof *of) == 0)
+			break;
+	}
+	return t;
+}
+
 /* A feed-forward part knows no context parallelism, and only experts know more of the features than the graph. */
 static double least_of_group(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_group *g)
 {
-	const struct mb_space *s = f->l->s;
-	int count;
-	const struct mb_feature *features = mb_legality_extremes(f->l, p, &count);
+	const struct mb_timed_features *t = timed_features(f, p, is_moe(f, part));
 	struct mb_plan one = *p;
 	double least = INFINITY;
-	uint64_t graphs = 0;
 
-	mb_set_group(s, g, &one);
-	for (int i = 0; i < count; i++) {
+	mb_set_group(f->l->s, g, &one);
+	for (int i = 0; i < t->count; i++) {
 		struct mb_dims d;
 
-		if (!is_moe(f, part) && (graphs >> features[i].graph & 1))
-			continue;
-		graphs |= UINT64_C(1) << features[i].graph;
-		mb_set_feature(s, &features[i], &one);
-		mb_dims_fill(&s->c, &one, &d);
-		least = fmin(least, seconds_alone(&s->c, &one, &d, part_entry(f, part, ffn, &one, &d, g, &features[i])));
+		mb_set_feature(f->l->s, &t->of[i], &one);
+		mb_dims_fill(&f->l->s->c, &one, &d);
+		least = fmin(least, seconds_alone(&f->l->s->c, &one, &d, part_entry(f, part, ffn, &one, &d, g, &t->of[i])));
 	}
 	return least;
 }
 
-/* The least over groups and features, kept under the facts that these depend on. */
+/* The least over groups and features, kept under what these depend on. */
 static double least_alone(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_dims *d, const struct mb_groups *groups)
 {
 	struct floor_entry key = key_of(f, part, ffn, p, d), *e;
+	bool tokens = ffn || is_end(part);
 
 	key.group.sp = UINT8_MAX;
-	key.feature.dispatcher = (uint8_t)mb_space_facts(f->l->s, p);
+	key.feature.dispatcher = (uint8_t)timed_features(f, p, is_moe(f, part))->id;
 	for (int g = 0; g < groups->count; g++)
 		key.group.cp_comm |= (uint8_t)(1 << (groups->of[g].sp * 2 + groups->of[g].tp_overlap));
 	e = entry_of(f, &key);
 	if (e->filled)
-		return e->host_s;
+		return e->once.host_s;
 	e->filled = true;
-	e->host_s = INFINITY;
+	e->once.host_s = INFINITY;
 	for (int g = 0; g < groups->count; g++) {
 		bool known = false;
 
-		for (int o = 0; ffn && o < g && !known; o++)
+		for (int o = 0; tokens && o < g && !known; o++)
 			known = groups->of[o].sp == groups->of[g].sp && groups->of[o].tp_overlap == groups->of[g].tp_overlap;
 		if (!known)
-			e->host_s = fmin(e->host_s, least_of_group(f, part, ffn, p, &groups->of[g]));
+			e->once.host_s = fmin(e->once.host_s, least_of_group(f, part, ffn, p, &groups->of[g]));
 	}
-	return e->host_s;
+	return e->once.host_s;
 }
 
 double mb_floors_crude(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups)

@@ -7,6 +7,12 @@
 
 #include "search/rows.h"
 
+/* Features that device time tells apart: of layers with experts, or of the others. */
+struct mb_timed_features {
+	int count, id;                  /* id: equal lists have one */
+	const struct mb_feature *of;
+};
+
 struct mb_floors {
 	struct mb_legality *l;
 	const struct mb_slots *slots;
@@ -15,7 +21,8 @@ struct mb_floors {
 	const double *layers;           /* of the model, by slot */
 	bool whole;                     /* too many parts: kinds are built as they are */
 	struct mb_arena arena;
-	struct floor_entry **table;     /* hash of what was built */
+	struct mb_timed_features timed[MB_FACTS][2];    /* with experts: 1; count 0: not known yet */
+	struct floor_slot *table;       /* hash of what was built */
 	int count, capacity;
 	struct mb_kind_cost *scratch;
 };

@@ -38,7 +38,7 @@ static void fill_least(struct mb_visit *v, int choice)
 	if (p->recompute == MB_RECOMPUTE_FULL)
 		fill_least_full(v, p, least);
 	else
-		mb_visit_rows(v, least, &v->costs);
+		mb_visit_costs(v, least, NULL, &v->costs);
 }
 
 /* Time and memory together: an optimizer choice must satisfy both. After mb_visit_flight. */
@@ -78,10 +78,10 @@ static void fill_least_offloaded(struct mb_visit *v, int choice, int offload)
 	int rep = v->walk->legality.rep_of[choice];
 
 	if (!mb_visit_offload(v, offload)->cpu_offloading) {
-		mb_visit_rows(v, mb_rows_least_offloaded(&v->w->cache, v->w->rows, rep, offload), &v->costs);
+		mb_visit_costs(v, mb_rows_least_offloaded(&v->w->cache, v->w->rows, rep, offload), NULL, &v->costs);
 		return;
 	}
-	mb_visit_rows(v, mb_rows_least(&v->w->cache, v->w->rows, rep), &v->costs);
+	mb_visit_costs(v, mb_rows_least(&v->w->cache, v->w->rows, rep), NULL, &v->costs);
 	for (int i = 0; i < v->row->piece_count; i++)
 		v->costs.saved_bytes[i] = 0;
 }

@@ -1,5 +1,6 @@
 #include "search/space.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "cost/build.h"
@@ -21,13 +22,11 @@ static const int8_t axis_keys[MB_P_COUNT][9] = {
 
 void mb_axis_copy(enum mb_plan_key axis, const struct mb_plan *from, struct mb_plan *to)
 {
-	struct mb_run source, target;
+	for (const int8_t *k = axis_keys[axis]; *k >= 0; k++) {
+		size_t at = mb_keys[*k].offset - offsetof(struct mb_run, plan);
 
-	source.plan = *from;
-	target.plan = *to;
-	for (const int8_t *k = axis_keys[axis]; *k >= 0; k++)
-		mb_key_put(&target, &mb_keys[*k], mb_key_get(&source, &mb_keys[*k]));
-	*to = target.plan;
+		memcpy((char *)to + at, (const char *)from + at, mb_key_size(&mb_keys[*k]));
+	}
 }
 
 static bool same_value(const struct mb_key *key, union mb_value a, union mb_value b)

@@ -55,7 +55,7 @@ static void try_features(struct mb_visit *v, const struct mb_legal *y, struct mb
 	if (mb_visit_recompute(v, v->walk->legality.rep[0])->recompute == MB_RECOMPUTE_NONE) {     /* whatever is recomputed takes longer */
 		bound = mb_visit_model_bound(v, mb_rows_model_s(&v->w->cache, v->w->rows, c->group, y->f, 0));
 		if (bound == MB_WORTH) {
-			mb_visit_rows(v, mb_rows_plain(&v->w->cache, v->w->rows, c->group, y->f, 0), &v->costs);
+			mb_visit_costs(v, mb_rows_plain(&v->w->cache, v->w->rows, c->group, y->f, 0), NULL, &v->costs);
 			bound = mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, c->transfer_s, c->hop_s, -1), 0);
 		}
 		if (bound == MB_WORTH && mb_visit_may_idle(v) && idle_pays(v)) {
@@ -186,6 +186,7 @@ static struct mb_visit *visit_of(struct mb_walk *w, struct mb_worker *k)
 	v->forward_ps = mb_arena_alloc(&k->arena, MB_MAX_CHUNKS * sizeof *v->forward_ps);
 	v->backward_ps = mb_arena_alloc(&k->arena, MB_MAX_CHUNKS * sizeof *v->backward_ps);
 	v->finish_ps = mb_arena_alloc(&k->arena, MB_MAX_STAGES * sizeof *v->finish_ps);
+	v->known = mb_arena_alloc(&k->arena, MB_KNOWN_PIECES * sizeof *v->known);
 	v->least = mb_arena_alloc(&k->arena, (size_t)(w->splits.piece_count + 1) * sizeof *v->least);
 	return v;
 }

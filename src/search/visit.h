@@ -10,6 +10,16 @@ struct mb_chunk_costs {
 	double event_bytes[MB_MAX_CHUNKS];      /* what its backward needs beside, at least */
 };
 
+/* A piece under the rows of a choice; the same for all splits of the node at hand. */
+struct mb_piece_cost {
+	const struct mb_kind_row *plain, *treated;
+	long stamp;                     /* mb_worker.stamp of the node */
+	int piece, layers;              /* layers: how and how many are treated; 0: none */
+	double step_s, forward_s, saved_bytes, event_bytes;
+};
+
+enum { MB_KNOWN_PIECES = 1 << 13 };
+
 /* Chunks in flight on a rank at once, as counts of its run's shares, with bytes of something else beside them. */
 struct mb_flight {
 	uint16_t tight;
@@ -69,6 +79,7 @@ struct mb_visit {
 	int idle_tried, idle_cut;       /* features under the node that mb_visit_tight_step looked at and excluded */
 	int64_t *forward_ps, *backward_ps, *finish_ps;  /* for mb_visit_tight_step */
 	struct mb_chunk_costs costs;
+	struct mb_piece_cost *known;    /* [MB_KNOWN_PIECES], by hash: what was worked out last */
 	struct mb_piece_time { double step_s, forward_s; } *least;      /* by interned piece: of no choice alive under the node less */
 };
 
@@ -131,8 +142,7 @@ static inline enum mb_bound mb_visit_bound(const struct mb_visit *v, double step
 void mb_visit_ranks(struct mb_visit *v);
 void mb_visit_floors(struct mb_visit *v);       /* states in proportion to parameters */
 void mb_visit_holds(struct mb_visit *v);        /* states in full */
-void mb_visit_rows(const struct mb_visit *v, const struct mb_kind_row *rows, struct mb_chunk_costs *ret);
-void mb_visit_saved(const struct mb_visit *v, const struct mb_kind_row *rows, struct mb_chunk_costs *ret);      /* bytes alone */
+/* plain: rows of layers that are not treated; t: NULL, or what is done to the others. Rows stay as they are under a node. */
 void mb_visit_costs(const struct mb_visit *v, const struct mb_kind_row *plain, const struct mb_treated *t, struct mb_chunk_costs *ret);
 double mb_visit_step(const struct mb_visit *v, const struct mb_chunk_costs *costs, double transfer_s, double hop_s, int optimizer);
 double mb_visit_peak(const struct mb_visit *v, int optimizer);  /* after mb_visit_flight */
