@@ -127,16 +127,18 @@ void mb_visit_least_rows(struct mb_visit *v, int choice, struct mb_kind_row *ret
 	}
 }
 
-/* Rows against time and memory of the node as a whole, beside any optimizer choice. */
-static enum mb_bound judge_rows_under_node(struct mb_visit *v, const struct mb_sizes *n, const struct mb_kind_row *rows, bool keeps)
+/* Rows against time and memory of the node as a whole, beside any optimizer choice. spared: bytes over all ranks. */
+static enum mb_bound judge_rows_under_node(struct mb_visit *v, const struct mb_sizes *n, const struct mb_kind_row *rows, bool keeps, double spared)
 {
 	const struct mb_slots *slots = &v->w->cache.slots;
-	double layer_s[MB_KIND_COUNT], kept[MB_KIND_COUNT], shortest = INFINITY, step_s, mean_s, flight;
+	double layer_s[MB_KIND_COUNT], kept[MB_KIND_COUNT], event[MB_KIND_COUNT], shortest = INFINITY, step_s, mean_s, flight;
+	bool captured_first = v->walk->s->c.run.cuda_graph_warmup_steps == 0;   /* the step itself may hold less */
 	enum mb_bound bound;
 
 	for (int i = 0; i < slots->count; i++) {
 		layer_s[i] = rows[i].gpu_s;
-		kept[i] = keeps ? rows[i].saved_bytes : 0;
+		kept[i] = keeps && !captured_first ? rows[i].saved_bytes : 0;
+		event[i] = captured_first ? 0 : rows[i].event_bytes;
 		if (slots->kind[i] < MB_MAX_LAYER_KINDS && rows[i].gpu_s < shortest)
 			shortest = rows[i].gpu_s;
 	}
@@ -144,16 +146,33 @@ static enum mb_bound judge_rows_under_node(struct mb_visit *v, const struct mb_s
 	bound = mb_best_bound(&v->w->goal, step_s, 0);
 	if (bound != MB_WORTH)
 		return bound;
-	flight = mb_node_flight_floor(v->w, kept, shortest);
+	flight = mb_node_flight_floor(v->w, kept, shortest) - spared / n->pp;
 	mean_s = step_s / mb_node_passes(v->w, n) * (double)v->w->micro_batches / n->pp;
 	bound = MB_BY_MEMORY;
 	for (uint32_t left = v->w->distinct; left && bound != MB_WORTH; left &= left - 1) {
 		int o = __builtin_ctz(left);
 
-		bound = mb_visit_bound(v, fmax(step_s, mean_s + (double)v->w->micro_batches * v->w->mean_fsdp_s[o]),
-		                       v->w->mean_bytes[o] + flight, v->w->limit_bytes);
+		double peak = v->w->mean_bytes[o] + flight;
+		double rank_s = mean_s + (double)v->w->micro_batches * v->w->mean_fsdp_s[o] + v->w->mean_finish_s[o];
+
+		if (n->pp > 1 && peak <= v->w->limit_bytes)
+			peak = fmax(peak, mb_node_first_rank_floor(v->w, kept, event, layer_s, o) - spared);
+		bound = mb_visit_bound(v, fmax(step_s, rank_s), peak, v->w->limit_bytes);
 	}
 	return bound;
+}
+
+static bool is_block(const struct mb_plan *p)
+{
+	return p->recompute == MB_RECOMPUTE_FULL && p->recompute_method == MB_METHOD_BLOCK;
+}
+
+/* Time leaves only so many layers that may be recomputed whole: the others keep what they keep. */
+static enum mb_bound judge_block_under_node(struct mb_visit *v, const struct mb_sizes *n, int choice)
+{
+	const struct mb_kind_row *plain = least_of(v, choice), *full = mb_rows_least_full(&v->w->cache, v->w->rows);
+
+	return judge_rows_under_node(v, n, plain, true, mb_node_spared(v->w, plain, full));
 }
 
 /* Whole layers are offloaded beside nothing else and without a pipeline (rules O1 to O3). */
@@ -173,9 +192,9 @@ static enum mb_bound judge_offloading_under_node(struct mb_visit *v, const struc
 		bool worth;
 
 		if (o->cpu_offloading)
-			worth = may_offload_layers(v, n, choice) && judge_rows_under_node(v, n, plain, false) == MB_WORTH;
+			worth = may_offload_layers(v, n, choice) && judge_rows_under_node(v, n, plain, false, 0) == MB_WORTH;
 		else if (o->fine_grained_activation_offloading)
-			worth = judge_rows_under_node(v, n, mb_rows_least_offloaded(&v->w->cache, v->w->rows, rep, i), true) == MB_WORTH;
+			worth = judge_rows_under_node(v, n, mb_rows_least_offloaded(&v->w->cache, v->w->rows, rep, i), true, 0) == MB_WORTH;
 		else
 			worth = v->alive[choice] == MB_WORTH;
 		set_bit(v->alive_offload[choice], i, worth);
@@ -196,7 +215,9 @@ static void judge_under_node(struct mb_visit *v, const struct mb_sizes *n, int c
 	for (int i = 0; i < v->w->cache.slots.count; i++)
 		layer_s[i] = rows[i].gpu_s;
 	v->too_slow[choice] = mb_best_bound(&v->w->goal, mb_node_step_floor(v->w, n, layer_s), 0) == MB_BY_TIME;
-	v->alive[choice] = (uint8_t)judge_rows_under_node(v, n, rows, true);
+	v->alive[choice] = (uint8_t)judge_rows_under_node(v, n, rows, true, 0);
+	if (v->alive[choice] == MB_WORTH && is_block(mb_visit_recompute(v, choice)))
+		v->alive[choice] = (uint8_t)judge_block_under_node(v, n, choice);
 	v->alive_offloaded[choice] = v->alive[choice];
 	if (v->too_slow[choice] || mb_visit_recompute(v, choice)->recompute == MB_RECOMPUTE_FULL)
 		return;

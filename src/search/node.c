@@ -184,71 +184,54 @@ static bool is_first_alike(const struct mb_worker *w, int optimizer)
 	return (w->distinct >> optimizer & 1) != 0;
 }
 
-static void fill_slots(struct mb_worker *w)
+/* Distinct choice with the states of this one. */
+static int distinct_of(const struct mb_worker *w, int optimizer)
+{
+	int i = w->alike[optimizer];
+
+	while (!is_first_alike(w, i) || w->alike[i] != w->alike[optimizer])
+		i++;
+	return i;
+}
+
+/* What one layer of a kind adds to states and times of a rank: all of it is in proportion to parameters. */
+static void fill_slot(struct mb_worker *w, const struct mb_plan *p, int optimizer, int slot)
 {
 	const struct mb_case *c = &w->l->s->c;
+	const struct mb_kind_cost *k = &w->states->kinds[w->cache.slots.kind[slot]];
+	struct mb_rank_params one = { .dense = (double)k->dense_params, .expert = (double)k->expert_params,
+		.dense_linear = (double)k->dense_linear_params, .expert_linear = (double)k->expert_linear_params,
+		.dense_trained = (double)k->dense_trained_params, .expert_trained = (double)k->expert_trained_params };
+	double *finish_s = &w->slot_finish_s[distinct_of(w, optimizer)][slot], terms[MB_MEM_COUNT], host;
+	struct mb_finish f;
+
+	mb_finish_fill(c, p, &w->d, &one, 1e18, &f);
+	*finish_s = fmin(*finish_s, f.reduce_exposed_s + f.gather_exposed_s + f.optimizer_s);
+	if (!is_first_alike(w, optimizer))
+		return;
+	mb_states_fill(c, p, w->states, 0, &one, terms, &host);
+	w->slot_bytes[optimizer][slot] = linear_bytes(terms);
+	w->slot_fsdp_s[optimizer][slot] = mb_fsdp_exposed(c, p, &w->d, &one, 1e18);
+}
+
+static void fill_slots(struct mb_worker *w)
+{
 	const struct mb_choices *a = &w->l->s->axis[MB_P_OPTIMIZER];
 	struct mb_plan p = w->p;
 
 	p.overlap_moe_expert_parallel_comm = false;
 	w->states->dims = w->d;
 	memset(&w->states->split, 0, offsetof(struct mb_split, chunks) + sizeof w->states->split.chunks[0]);
-	for (int i = 0; i < a->count && i < MB_MAX_OPTIMIZERS; i++) {
-		if (!is_first_alike(w, i))
-			continue;
-		mb_axis_copy(MB_P_OPTIMIZER, &a->of[i].plan, &p);
-		for (int s = 0; s < w->cache.slots.count; s++) {
-			const struct mb_kind_cost *k = &w->states->kinds[w->cache.slots.kind[s]];
-			struct mb_rank_params one = { .dense = (double)k->dense_params, .expert = (double)k->expert_params,
-				.dense_linear = (double)k->dense_linear_params, .expert_linear = (double)k->expert_linear_params,
-				.dense_trained = (double)k->dense_trained_params, .expert_trained = (double)k->expert_trained_params };
-			double terms[MB_MEM_COUNT], host;
-
-			mb_states_fill(c, &p, w->states, 0, &one, terms, &host);
-			w->slot_bytes[i][s] = linear_bytes(terms);
-			w->slot_fsdp_s[i][s] = mb_fsdp_exposed(c, &p, &w->d, &one, 1e18);
-		}
-	}
-}
-
-/* Sets of weights behind so many layers of a kind on a rank: MTP depths may share theirs, and the ends the vocabulary. */
-static int weights_of(const struct mb_case *c, int kind, int layers, int mtp, bool both_ends)
-{
-	if (mtp > 1 && c->model.mtp_use_repeated_layer) {
-		if (kind == MB_KIND_MTP)
-			return 1;
-		for (int j = 0; kind < MB_MAX_LAYER_KINDS && j < c->model.mtp_layer_count; j++)
-			layers -= c->model.mtp_layers[j] == kind ? mtp - 1 : 0;
-	}
-	if (kind == MB_KIND_EMBEDDING && both_ends && c->model.share_embeddings_and_output_weights)
-		return 0;
-	return layers;
-}
-
-void mb_node_hold_floor(const struct mb_worker *w, const struct mb_holding *h, struct mb_hold *ret)
-{
-	bool both = h->kinds[MB_KIND_EMBEDDING] > 0 && h->kinds[MB_KIND_HEAD] > 0;
-	int layers[MB_KIND_COUNT];
-
-	for (int s = 0; s < w->cache.slots.count; s++)
-		layers[s] = weights_of(&w->l->s->c, w->cache.slots.kind[s], h->kinds[w->cache.slots.kind[s]], h->kinds[MB_KIND_MTP], both);
-	ret->least_running = ret->least_pass_s = INFINITY;
-	ret->least_finish_s = 0;
-	for (uint32_t left = w->distinct; left; left &= left - 1) {
+	for (int i = 0; i < MB_MAX_OPTIMIZERS; i++)
+		for (int s = 0; s < w->cache.slots.count; s++)
+			w->slot_finish_s[i][s] = INFINITY;
+	for (uint32_t left = w->optimizers; left; left &= left - 1) {
 		int i = __builtin_ctz(left);
-		double bytes = 0, fsdp_s = 0;
 
-		for (int s = 0; s < w->cache.slots.count; s++) {
-			bytes += layers[s] * w->slot_bytes[i][s];
-			fsdp_s += layers[s] * w->slot_fsdp_s[i][s];
-		}
-		ret->between[i] = ret->running[i] = bytes;
-		ret->finish_s[i] = 0;
-		ret->pass_s[i] = fsdp_s;
-		ret->least_running = bytes < ret->least_running ? bytes : ret->least_running;
-		ret->least_pass_s = fsdp_s < ret->least_pass_s ? fsdp_s : ret->least_pass_s;
+		mb_axis_copy(MB_P_OPTIMIZER, &a->of[i].plan, &p);
+		for (int s = 0; s < w->cache.slots.count; s++)
+			fill_slot(w, &p, i, s);
 	}
-	ret->least_between = ret->least_running;
 }
 
 static void lower_states(struct mb_worker *w, struct mb_plan p, int rank, bool first, struct mb_hold *h)
@@ -332,100 +315,6 @@ const struct mb_hold *mb_node_hold(struct mb_worker *w, const struct mb_split_ta
 	fill_hold(w, rank, h);
 	h->stamp = w->stamp;
 	return h;
-}
-
-/* All ranks together keep all layers' states, however they are split; only what is proportional to parameters counts. */
-double mb_node_states_floor(struct mb_worker *w)
-{
-	const struct mb_case *c = &w->l->s->c;
-	double best = INFINITY;
-
-	for (uint32_t left = w->distinct; left; left &= left - 1) {
-		int i = __builtin_ctz(left);
-		double bytes = 0, fsdp_s = 0;
-
-		for (int s = 0; s < w->cache.slots.count; s++) {
-			int layers = weights_of(c, w->cache.slots.kind[s], (int)w->cache.layers[s], c->mtp_depth, w->p.pp == 1);
-
-			bytes += layers * w->slot_bytes[i][s];
-			fsdp_s += layers * w->slot_fsdp_s[i][s];
-		}
-		w->mean_bytes[i] = bytes / w->p.pp;
-		w->mean_fsdp_s[i] = fsdp_s / w->p.pp;
-		best = fmin(best, w->mean_bytes[i]);
-	}
-	return best;
-}
-
-double mb_node_micro_batches(const struct mb_worker *w, const struct mb_sizes *n)
-{
-	const struct mb_run *run = &w->l->s->c.run;
-
-	return floor(run->global_batch_size / (n->mbs * (run->gpus / ((double)n->tp * n->cp * n->pp))));
-}
-
-/*
- * m micro-batches over p ranks: a rank works for m times its share, and without virtual stages waits for the shares of
- * the ranks before it. The longest is shortest where all are equal: shares that shrink by 1 - 1/m from rank to rank.
- */
-double mb_node_passes(const struct mb_worker *w, const struct mb_sizes *n)
-{
-	double m = mb_node_micro_batches(w, n), left = 1;
-
-	if (!n->flat)
-		return m / n->pp;
-	for (int r = 0; r < n->pp; r++)
-		left *= 1 - 1 / m;
-	return (1 - 1e-12) / (1 - left);
-}
-
-double mb_node_step_floor(const struct mb_worker *w, const struct mb_sizes *n, const double *layer_s)
-{
-	double sum = 0;
-
-	for (int i = 0; i < w->cache.slots.count; i++)
-		if (w->cache.layers[i] > 0)
-			sum += w->cache.layers[i] * layer_s[i];
-	return mb_node_passes(w, n) * sum;
-}
-
-double mb_node_flight_floor(const struct mb_worker *w, const double *kept, double layer_s)
-{
-	const struct mb_case *c = &w->l->s->c;
-	double most = floor(w->limit_s / ((double)w->micro_batches * layer_s)), sum = 0, bytes[MB_KIND_COUNT];
-	int count = 0, left[MB_KIND_COUNT], rank = w->p.pp, room = 0;
-	int each = most < c->model.num_layers ? (int)most : c->model.num_layers;
-
-	for (int i = 0; i < w->cache.slots.count; i++) {
-		int kind = w->cache.slots.kind[i], n = kind < MB_MAX_LAYER_KINDS ? w->decoder_layers[i] : 0, at = count;
-
-		if (n == 0)
-			continue;
-		for (; at > 0 && bytes[at - 1] < kept[i]; at--) {
-			bytes[at] = bytes[at - 1];
-			left[at] = left[at - 1];
-		}
-		bytes[at] = kept[i];
-		left[at] = n;
-		count++;
-	}
-	for (int i = 0; i < count;) {
-		int take;
-
-		if (room == 0) {
-			if (--rank < 0)
-				return INFINITY;        /* more layers than the ranks have time for */
-			room = each;
-		}
-		take = room < left[i] ? room : left[i];
-		if (take == 0)
-			return INFINITY;
-		sum += take * fmin((double)w->micro_batches, w->p.pp - rank) * bytes[i];
-		room -= take;
-		left[i] -= take;
-		i += left[i] == 0;
-	}
-	return sum / w->p.pp;
 }
 
 /* ---- chunks in flight ---- */

@@ -79,9 +79,11 @@ struct mb_worker {
 	double outside_bytes[MB_MAX_SP][MB_MAX_DISPATCHERS];    /* device memory outside the allocator */
 	double reserved_factor;
 	double states_bytes;            /* least mean over the ranks */
-	double mean_bytes[MB_MAX_OPTIMIZERS], mean_fsdp_s[MB_MAX_OPTIMIZERS];   /* over the ranks, by distinct choice */
+	/* Over the ranks, by distinct choice; least of the choices that are alike. */
+	double mean_bytes[MB_MAX_OPTIMIZERS], mean_fsdp_s[MB_MAX_OPTIMIZERS], mean_finish_s[MB_MAX_OPTIMIZERS];
 	double slot_bytes[MB_MAX_OPTIMIZERS][MB_KIND_COUNT];    /* states of a layer, by optimizer choice and slot */
 	double slot_fsdp_s[MB_MAX_OPTIMIZERS][MB_KIND_COUNT];   /* least of FSDP's work for one micro-batch that shows */
+	double slot_finish_s[MB_MAX_OPTIMIZERS][MB_KIND_COUNT]; /* least of the work behind the last micro-batch, alike choices together */
 	uint32_t distinct;              /* the first of each set of alike optimizer candidates */
 	int alike[MB_MAX_OPTIMIZERS];   /* first optimizer choice with the same states */
 	double limit_bytes;             /* largest peak with any dispatcher */
@@ -120,6 +122,15 @@ void mb_node_hold_floor(const struct mb_worker *w, const struct mb_holding *h, s
  * layer_s. [the largest layers on the last ranks, which have fewest micro-batches in flight]
  */
 double mb_node_flight_floor(const struct mb_worker *w, const double *kept, double layer_s);
+
+/*
+ * Least bytes of the first rank beside an optimizer choice, when layers of kind slots keep kept[slot] bytes, need
+ * event[slot] in their backward and take layer_s[slot]: what the other ranks have no time for is there. pp above 1.
+ */
+double mb_node_first_rank_floor(const struct mb_worker *w, const double *kept, const double *event, const double *layer_s, int optimizer);
+
+/* Most bytes in flight, over all ranks, that recomputing whole layers spares in the time there is. */
+double mb_node_spared(const struct mb_worker *w, const struct mb_kind_row *plain, const struct mb_kind_row *full);
 
 const struct mb_live *mb_live_of(struct mb_worker *w, const struct mb_split_table *t, bool overlap);
 

@@ -446,6 +446,17 @@ static void fill_layers(struct mb_space *s, struct mb_splits *ret)
 			*to++ = ret->pieces[i].kinds[ret->slots.kind[k]];
 }
 
+static void fill_bare(struct mb_splits *s)
+{
+	for (int i = 0; i < s->count; i++)
+		for (int row = 0; s->table[i].legal && row < s->table[i].count; row++) {
+			const struct mb_split_row *r = &s->table[i].rows[row];
+
+			for (int k = 0; k < r->runs[0].share_count; k++)
+				s->bare[s->table[i].pp] |= s->pieces[r->pieces[r->runs[0].shares[k].piece]].layers == 0;
+		}
+}
+
 void mb_splits_fill(struct mb_space *s, struct mb_splits *ret)
 {
 	int pps[MB_MAX_SIZES], vps[MB_MAX_SIZES], n = pipeline_sizes(s, pps);
@@ -477,4 +488,5 @@ void mb_splits_fill(struct mb_space *s, struct mb_splits *ret)
 				fill_table(&m, pps[i], vps[j]);
 	}
 	fill_layers(s, ret);
+	fill_bare(ret);
 }

@@ -70,6 +70,7 @@ struct mb_splits {
 	struct mb_holding *holdings;
 	struct mb_slots slots;
 	double *layers;                 /* [piece][slots] */
+	bool bare[MB_MAX_STAGES + 1];   /* by pp: some split gives the first rank a chunk without layers */
 };
 
 /* Layers of a piece by slot. */
