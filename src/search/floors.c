@@ -15,6 +15,8 @@ struct floor_entry {
 	struct mb_kind_once once;       /* host_s: seconds alone, of an entry for all groups and features */
 };
 
+enum { ALL_GROUPS = UINT8_MAX };        /* in place of sp */
+
 struct floor_slot {
 	struct floor_entry *entry;      /* NULL: free */
 	uint64_t hash;
@@ -124,18 +126,22 @@ static bool is_moe(const struct mb_floors *f, int part)
 /* The entry with this key; a new one's `once` is empty. */
 static struct floor_entry *entry_of(struct mb_floors *f, const struct floor_entry *key)
 {
-	uint64_t hash = hash_of(key);
+	struct floor_entry **recent = &f->recent[key->part][key->group.sp == ALL_GROUPS];
 	struct floor_slot *slot;
+	uint64_t hash;
 
+	if (*recent && same_entry(*recent, key))
+		return *recent;
+	hash = hash_of(key);
 	if (2 * f->count > f->capacity)
 		grow(f);
 	slot = slot_of(f->table, f->capacity, hash, key);
-	if (slot->entry)
-		return slot->entry;
-	*slot = (struct floor_slot){ mb_arena_alloc(&f->arena, sizeof *key), hash };
-	f->count++;
-	*slot->entry = *key;
-	return slot->entry;
+	if (!slot->entry) {
+		*slot = (struct floor_slot){ mb_arena_alloc(&f->arena, sizeof *key), hash };
+		f->count++;
+		*slot->entry = *key;
+	}
+	return *recent = slot->entry;
 }
 
 /* Blocks at the ends know tokens alone. */
@@ -165,7 +171,7 @@ static const struct floor_entry *part_entry(struct mb_floors *f, int part, bool 
 	struct floor_entry key = key_of(f, part, ffn, p, d), *e;
 
 	key.group = *g;
-	key.feature = (struct mb_feature){ moe ? feature->dispatcher : 0, 0, moe ? feature->shared : 0, feature->graph };
+	key.feature = (struct mb_feature){ moe ? f->l->timed_dispatcher[feature->dispatcher] : 0, 0, 0, feature->graph };
 	if (ffn || is_end(part))
 		key.group.cp_comm = 0;
 	if (is_end(part) && !captures_all(f, feature->graph))
@@ -316,7 +322,7 @@ static double least_alone(struct mb_floors *f, int part, bool ffn, const struct 
 	struct floor_entry key = key_of(f, part, ffn, p, d), *e;
 	bool tokens = ffn || is_end(part);
 
-	key.group.sp = UINT8_MAX;
+	key.group.sp = ALL_GROUPS;
 	key.feature.dispatcher = (uint8_t)timed_features(f, p, is_moe(f, part))->id;
 	for (int g = 0; g < groups->count; g++)
 		key.group.cp_comm |= (uint8_t)(1 << (groups->of[g].sp * 2 + groups->of[g].tp_overlap));

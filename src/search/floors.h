@@ -23,6 +23,7 @@ struct mb_floors {
 	struct mb_arena arena;
 	struct mb_timed_features timed[MB_FACTS][2];    /* with experts: 1; count 0: not known yet */
 	struct floor_slot *table;       /* hash of what was built */
+	struct floor_entry *recent[MB_KIND_COUNT][2];   /* asked for last, by part: one build; all groups and features */
 	int count, capacity;
 	struct mb_kind_cost *scratch;
 };

@@ -354,9 +354,9 @@ const struct mb_legal_class *mb_legality_class(struct mb_legality *l, const stru
 	return d.c;
 }
 
-static bool same_feature(const struct mb_feature *a, const struct mb_feature *b)
+static bool same_time(const struct mb_legality *l, const struct mb_feature *a, const struct mb_feature *b)
 {
-	return a->dispatcher == b->dispatcher && a->overlap == b->overlap && a->shared == b->shared && a->graph == b->graph;
+	return l->timed_dispatcher[a->dispatcher] == l->timed_dispatcher[b->dispatcher] && a->overlap == b->overlap && a->shared == b->shared && a->graph == b->graph;
 }
 
 /* Delayed weight gradients cost what the overlap without them costs. */
@@ -387,7 +387,7 @@ const struct mb_feature *mb_legality_extremes(struct mb_legality *l, const struc
 		bool known = !y->extreme || is_twin(l, &y->f);
 
 		for (int j = 0; j < n && !known; j++)
-			known = same_feature(&l->extremes[facts][j], &y->f);
+			known = same_time(l, &l->extremes[facts][j], &y->f);
 		if (!known)
 			l->extremes[facts][n++] = y->f;
 	}
@@ -415,6 +415,16 @@ double mb_class_points(const struct mb_legality *l, const struct mb_legal_class 
 	return g->count * mb_legality_grown(l, c->points, layers);
 }
 
+/* The backend of flex decides only buffers outside of layers. */
+static void fill_dispatchers(struct mb_legality *l)
+{
+	const struct mb_choices *a = axis_of(l, MB_P_DISPATCHER);
+
+	for (int i = 0; i < a->count; i++)
+		while (a->of[l->timed_dispatcher[i]].plan.dispatcher != a->of[i].plan.dispatcher)
+			l->timed_dispatcher[i]++;
+}
+
 void mb_legality_fill(struct mb_space *s, struct mb_legality *ret)
 {
 	size_t cells;
@@ -424,6 +434,7 @@ void mb_legality_fill(struct mb_space *s, struct mb_legality *ret)
 	fill_due(ret);
 	fill_reps(ret);
 	fill_grown(ret);
+	fill_dispatchers(ret);
 	cells = (size_t)s->axis[MB_P_EP_OVERLAP].count * (size_t)s->axis[MB_P_SHARED_OVERLAP].count * (size_t)s->axis[MB_P_GRAPH].count;
 	ret->recompute_broken = mb_arena_alloc(s->arena, cells * (MB_MAX_REPS + 1));
 	cells = 2 * MB_OFF_KINDS * (size_t)s->axis[MB_P_DISPATCHER].count * (size_t)s->axis[MB_P_EP_OVERLAP].count * (size_t)s->axis[MB_P_GRAPH].count;

@@ -51,6 +51,7 @@ struct mb_legality {
 	int *rep_of;                    /* of every recompute choice */
 	int *grown[MB_GROWTHS];         /* recompute choices of a growth for chunks of so many layers; up to the model's */
 	int most_layers;
+	uint8_t timed_dispatcher[UINT8_MAX + 1];        /* of every dispatcher choice the first that is like it but for the backend */
 	uint64_t of_kind[MB_OFF_KINDS][MB_MAX_REPS / 64];       /* representatives that do not grow, by kind */
 	int grown_rep[MB_GROWTHS];      /* -1: none */
 	int off_kinds;

@@ -29,11 +29,12 @@ void mb_set_feature(const struct mb_space *s, const struct mb_feature *f, struct
 	mb_axis_copy(MB_P_GRAPH, &s->axis[MB_P_GRAPH].of[f->graph].plan, p);
 }
 
-static size_t variant_index(const struct mb_space *s, int group, struct mb_feature f)
+static size_t variant_index(const struct mb_legality *l, int group, struct mb_feature f)
 {
+	const struct mb_space *s = l->s;
 	size_t i = (size_t)group;
 
-	i = i * (size_t)s->axis[MB_P_DISPATCHER].count + f.dispatcher;
+	i = i * (size_t)s->axis[MB_P_DISPATCHER].count + l->timed_dispatcher[f.dispatcher];
 	i = i * (size_t)s->axis[MB_P_EP_OVERLAP].count + f.overlap;
 	i = i * (size_t)s->axis[MB_P_SHARED_OVERLAP].count + f.shared;
 	return i * (size_t)s->axis[MB_P_GRAPH].count + f.graph;
@@ -59,7 +60,6 @@ static size_t moved_count(const struct mb_rows_cache *cache);
 
 struct mb_rows *mb_rows_of(struct mb_rows_cache *cache, const struct mb_plan *p)
 {
-	const struct mb_space *s = cache->l->s;
 	struct mb_rows *oldest = &cache->rows[0];
 	size_t variants;
 
@@ -76,7 +76,7 @@ struct mb_rows *mb_rows_of(struct mb_rows_cache *cache, const struct mb_plan *p)
 	}
 	mb_arena_free(&oldest->arena);
 	*oldest = (struct mb_rows){ .p = *p, .used = cache->clock, .groups = mb_legality_groups(cache->l, p) };
-	variants = variant_index(s, oldest->groups->count, (struct mb_feature){ 0, 0, 0, 0 });
+	variants = variant_index(cache->l, oldest->groups->count, (struct mb_feature){ 0, 0, 0, 0 });
 	oldest->variants = mb_arena_alloc(&oldest->arena, (variants + 1) * sizeof *oldest->variants);
 	oldest->least = mb_arena_alloc(&oldest->arena, MB_MAX_REPS * sizeof *oldest->least);
 	oldest->built = mb_arena_alloc(&oldest->arena, (variants + 1) * sizeof *oldest->built);
@@ -107,7 +107,7 @@ static const struct variant *known_for(const struct mb_rows_cache *cache, const 
 static struct variant *variant_of(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f)
 {
 	const struct mb_space *s = cache->l->s;
-	struct variant **at = &r->variants[variant_index(s, group, f)], *v = *at;
+	struct variant **at = &r->variants[variant_index(cache->l, group, f)], *v = *at;
 
 	if (v)
 		return v;
