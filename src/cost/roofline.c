@@ -3,19 +3,21 @@
 #include <math.h>
 #include <stdint.h>
 
-/* Output tiles of the libraries' kernels: `inverse` of their sides and SMs, and elements for each that counts. */
+/*
+ * Output tiles of the libraries' kernels and how well each keeps the tensor cores fed, best first; 256 x 256 takes two
+ * SMs on Blackwell. elements: of a tile, over its efficiency.
+ */
 struct tile {
-	double inverse_m, inverse_n, inverse_sms, elements;
+	double inverse_m, inverse_n, inverse_sms, elements, efficiency;
 };
 
-/* How well each keeps the tensor cores fed; 256 x 256 takes two SMs on Blackwell. */
-#define TILE(m, n, sms, efficiency) { 1.0 / (m), 1.0 / (n), 1.0 / (sms), (m) * (double)(n) / (efficiency) }
+#define TILE(m, n, sms, efficiency) { 1.0 / (m), 1.0 / (n), 1.0 / (sms), (m) * (double)(n) / (efficiency), efficiency }
 
 static const struct tile hopper_tiles[] = {
-	TILE(128, 256, 1, 1.0), TILE(256, 128, 1, 1.0), TILE(128, 128, 1, 0.92), TILE(64, 256, 1, 0.88), TILE(128, 64, 1, 0.75), { 0, 0, 0, 0 }
+	TILE(128, 256, 1, 1.0), TILE(256, 128, 1, 1.0), TILE(128, 128, 1, 0.92), TILE(64, 256, 1, 0.88), TILE(128, 64, 1, 0.75), { 0, 0, 0, 0, 0 }
 };
 static const struct tile blackwell_tiles[] = {
-	TILE(256, 256, 2, 1.0), TILE(128, 256, 1, 0.96), TILE(128, 128, 1, 0.90), TILE(128, 64, 1, 0.75), { 0, 0, 0, 0 }
+	TILE(256, 256, 2, 1.0), TILE(128, 256, 1, 0.96), TILE(128, 128, 1, 0.90), TILE(128, 64, 1, 0.75), { 0, 0, 0, 0, 0 }
 };
 
 /* ceil() of what is positive and fits 62 bits, without a call. */
@@ -29,9 +31,9 @@ static double whole(double x)
 double mb_wave_efficiency(const struct mb_hardware *hw, double m, double n, double groups)
 {
 	const struct tile *tile = hw->architecture >= MB_BLACKWELL ? blackwell_tiles : hopper_tiles;
-	double least = INFINITY;
+	double all = groups * m * n, least = INFINITY;
 
-	for (; tile->elements > 0; tile++) {
+	for (; tile->efficiency > 0 && all < least * tile->efficiency; tile++) {        /* the last ones cannot be better */
 		double slots = (double)(int64_t)(hw->sm_count * tile->inverse_sms);
 		double filled = groups * whole(m * tile->inverse_m) * whole(n * tile->inverse_n) / slots;
 		double waves = whole(filled);
@@ -41,7 +43,7 @@ double mb_wave_efficiency(const struct mb_hardware *hw, double m, double n, doub
 
 		least = elements < least ? elements : least;
 	}
-	return groups * m * n / least;
+	return all / least;
 }
 
 double mb_format_peak(const struct mb_hardware *hw, enum mb_format format)

@@ -305,12 +305,19 @@ static double retained_bytes(const struct mb_case *c, const struct mb_plan *p, c
 	return (double)d->micro_batches * mb_batch_bytes(c, p, d);
 }
 
-void mb_states_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank,
-                    const struct mb_rank_params *params, double terms[MB_MEM_COUNT], double *ret_host_bytes)
+void mb_state_waste_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank,
+                         const struct mb_rank_params *params, struct mb_state_waste *ret)
+{
+	ret->rounding = mb_state_rounding(c, p, e, rank, params, &ret->copy_rounding);
+	ret->dummy = mb_dummy_bytes(c, p, e, rank, 0);
+}
+
+void mb_states_fill_with(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank,
+                         const struct mb_rank_params *params, const struct mb_state_waste *waste, double terms[MB_MEM_COUNT],
+                         double *ret_host_bytes)
 {
 	const struct mb_dims *d = &e->dims;
 	int received = p->vp - (rank == 0);     /* chunks whose input comes from another stage */
-	double copy_rounding;
 
 	memset(terms, 0, MB_MEM_COUNT * sizeof terms[0]);
 	*ret_host_bytes = 0;
@@ -321,12 +328,21 @@ void mb_states_fill(const struct mb_case *c, const struct mb_plan *p, const stru
 		terms[MB_MEM_gradients] = mb_gradient_bytes(c, p) * (params->dense_trained + params->expert_trained);
 		optimizer_terms(c, p, e, rank, params, terms, ret_host_bytes);
 	}
-	terms[MB_MEM_rounding] = mb_state_rounding(c, p, e, rank, params, &copy_rounding);
-	terms[MB_MEM_gradient_copy] += copy_rounding;
-	terms[MB_MEM_dummy_wgrad] = mb_dummy_bytes(c, p, e, rank, 0);
+	terms[MB_MEM_rounding] = waste->rounding;
+	terms[MB_MEM_gradient_copy] += waste->copy_rounding;
+	terms[MB_MEM_dummy_wgrad] = waste->dummy;
 	terms[MB_MEM_workspace] = mb_workspace_bytes(c, p, d, params);
 	terms[MB_MEM_dispatch] = dispatch_bytes(c, p, d, params);
 	terms[MB_MEM_batch] = retained_bytes(c, p, d, params);
 	if (p->pp > 1)
 		terms[MB_MEM_stage_input] = received * 2 * 2 * d->local_tokens * c->model.hidden_size;
+}
+
+void mb_states_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank,
+                    const struct mb_rank_params *params, double terms[MB_MEM_COUNT], double *ret_host_bytes)
+{
+	struct mb_state_waste waste;
+
+	mb_state_waste_fill(c, p, e, rank, params, &waste);
+	mb_states_fill_with(c, p, e, rank, params, &waste, terms, ret_host_bytes);
 }

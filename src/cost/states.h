@@ -18,7 +18,17 @@ struct mb_rank_params {
 void mb_rank_params_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank,
                          struct mb_rank_params *ret);
 
+/* Bytes around the tensors of states: the allocator's rounding, that of gradient copies, dummy weight gradients. */
+struct mb_state_waste { double rounding, copy_rounding, dummy; };
+
+/* Of the optimizer's choice it knows the kind, sharded or not, and no offloading to the host. */
+void mb_state_waste_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank,
+                         const struct mb_rank_params *params, struct mb_state_waste *ret);
+
 /* Terms of memory between two steps, and the host's share of offloaded states. */
+void mb_states_fill_with(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank,
+                         const struct mb_rank_params *params, const struct mb_state_waste *waste, double terms[MB_MEM_COUNT],
+                         double *ret_host_bytes);
 void mb_states_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_evaluation *e, int rank,
                     const struct mb_rank_params *params, double terms[MB_MEM_COUNT], double *ret_host_bytes);
 

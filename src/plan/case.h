@@ -113,7 +113,4 @@ void mb_key_format(const struct mb_case *c, const struct mb_run *run, const stru
 union mb_value mb_key_get(const struct mb_run *run, const struct mb_key *key);
 void mb_key_put(struct mb_run *run, const struct mb_key *key, union mb_value value);
 
-/* Bytes of the member that a key stands for. */
-size_t mb_key_size(const struct mb_key *key);
-
 #endif

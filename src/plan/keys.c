@@ -229,18 +229,6 @@ void mb_key_put(struct mb_run *run, const struct mb_key *key, union mb_value val
 	}
 }
 
-size_t mb_key_size(const struct mb_key *key)
-{
-	switch (key->type) {
-	case MB_KEY_BOOL:
-		return sizeof(bool);
-	case MB_KEY_NUMBER:
-		return sizeof(double);
-	default:
-		return sizeof(int);
-	}
-}
-
 static void format_set(const struct mb_name *names, unsigned set, char *text, size_t size)
 {
 	size_t n = (size_t)snprintf(text, size, "[");

@@ -181,11 +181,44 @@ static bool may_offload_layers(const struct mb_visit *v, const struct mb_sizes *
 	return n->pp == 1 && mb_visit_recompute(v, choice)->recompute == MB_RECOMPUTE_NONE;
 }
 
+/* The choice that moves all that any choice of groups of tensors moves; -1: there is none. */
+static int widest_offloading(const struct mb_visit *v)
+{
+	const struct mb_choices *a = &v->walk->s->axis[MB_P_OFFLOAD];
+	unsigned all = 0;
+
+	for (int i = 0; i < a->count; i++)
+		all |= a->of[i].plan.fine_grained_activation_offloading ? a->of[i].plan.offload_modules : 0;
+	for (int i = 0; i < a->count; i++)
+		if (a->of[i].plan.fine_grained_activation_offloading && a->of[i].plan.offload_modules == all)
+			return i;
+	return -1;
+}
+
+/* Groups of tensors: whether moving all of them would do, if it took no time. */
+static bool may_offload_groups(struct mb_visit *v, const struct mb_sizes *n, int choice, const struct mb_kind_row *plain)
+{
+	struct mb_kind_row rows[MB_KIND_COUNT];
+	const struct mb_kind_row *moved;
+	int widest = widest_offloading(v);
+
+	if (widest < 0)
+		return true;
+	moved = mb_rows_least_offloaded(&v->w->cache, v->w->rows, v->walk->legality.rep_of[choice], widest);
+	for (int i = 0; i < v->w->cache.slots.count; i++) {
+		rows[i] = plain[i];
+		rows[i].saved_bytes = moved[i].saved_bytes;
+		rows[i].event_bytes = fmin(plain[i].event_bytes, moved[i].event_bytes);
+	}
+	return judge_rows_under_node(v, n, rows, true, 0) == MB_WORTH;
+}
+
 /* Offloading choices that are worth a look anywhere under the node. */
 static enum mb_bound judge_offloading_under_node(struct mb_visit *v, const struct mb_sizes *n, int choice, const struct mb_kind_row *plain)
 {
 	int rep = v->walk->legality.rep_of[choice];
 	enum mb_bound bound = MB_BY_MEMORY;
+	bool groups = may_offload_groups(v, n, choice, plain);
 
 	for (int i = 0; i < v->walk->s->axis[MB_P_OFFLOAD].count; i++) {
 		const struct mb_plan *o = mb_visit_offload(v, i);
@@ -194,7 +227,7 @@ static enum mb_bound judge_offloading_under_node(struct mb_visit *v, const struc
 		if (o->cpu_offloading)
 			worth = may_offload_layers(v, n, choice) && judge_rows_under_node(v, n, plain, false, 0) == MB_WORTH;
 		else if (o->fine_grained_activation_offloading)
-			worth = judge_rows_under_node(v, n, mb_rows_least_offloaded(&v->w->cache, v->w->rows, rep, i), true, 0) == MB_WORTH;
+			worth = groups && judge_rows_under_node(v, n, mb_rows_least_offloaded(&v->w->cache, v->w->rows, rep, i), true, 0) == MB_WORTH;
 		else
 			worth = v->alive[choice] == MB_WORTH;
 		set_bit(v->alive_offload[choice], i, worth);

@@ -202,6 +202,7 @@ static void fill_slot(struct mb_worker *w, const struct mb_plan *p, int optimize
 	struct mb_rank_params one = { .dense = (double)k->dense_params, .expert = (double)k->expert_params,
 		.dense_linear = (double)k->dense_linear_params, .expert_linear = (double)k->expert_linear_params,
 		.dense_trained = (double)k->dense_trained_params, .expert_trained = (double)k->expert_trained_params };
+	struct mb_state_waste none = { 0, 0, 0 };
 	double *finish_s = &w->slot_finish_s[distinct_of(w, optimizer)][slot], terms[MB_MEM_COUNT], host;
 	struct mb_finish f;
 
@@ -209,7 +210,7 @@ static void fill_slot(struct mb_worker *w, const struct mb_plan *p, int optimize
 	*finish_s = fmin(*finish_s, f.reduce_exposed_s + f.gather_exposed_s + f.optimizer_s);
 	if (!is_first_alike(w, optimizer))
 		return;
-	mb_states_fill(c, p, w->states, 0, &one, terms, &host);
+	mb_states_fill_with(c, p, w->states, 0, &one, &none, terms, &host);
 	w->slot_bytes[optimizer][slot] = linear_bytes(terms);
 	w->slot_fsdp_s[optimizer][slot] = mb_fsdp_exposed(c, p, &w->d, &one, 1e18);
 }
@@ -234,7 +235,25 @@ static void fill_slots(struct mb_worker *w)
 	}
 }
 
-static void lower_states(struct mb_worker *w, struct mb_plan p, int rank, bool first, struct mb_hold *h)
+/* Of a rank by the kind of optimizer, worked out when asked for. */
+struct wastes {
+	bool known[2][2];               /* [use_distributed_optimizer][use_megatron_fsdp] */
+	struct mb_state_waste of[2][2];
+};
+
+static const struct mb_state_waste *waste_of(const struct mb_worker *w, const struct mb_plan *p, int rank, const struct mb_rank_params *params,
+                                             struct wastes *known)
+{
+	struct mb_state_waste *waste = &known->of[p->use_distributed_optimizer][p->use_megatron_fsdp];
+	bool *is_known = &known->known[p->use_distributed_optimizer][p->use_megatron_fsdp];
+
+	if (!*is_known)
+		mb_state_waste_fill(&w->l->s->c, p, w->states, rank, params, waste);
+	*is_known = true;
+	return waste;
+}
+
+static void lower_states(struct mb_worker *w, struct mb_plan p, int rank, struct wastes *wastes, bool first, struct mb_hold *h)
 {
 	const struct mb_case *c = &w->l->s->c;
 	const struct mb_choices *a = &w->l->s->axis[MB_P_OPTIMIZER];
@@ -250,18 +269,14 @@ static void lower_states(struct mb_worker *w, struct mb_plan p, int rank, bool f
 			continue;
 		mb_axis_copy(MB_P_OPTIMIZER, &a->of[i].plan, &p);
 		if (is_first_alike(w, i)) {
-			mb_states_fill(c, &p, w->states, rank, &params, terms, &host);
+			mb_states_fill_with(c, &p, w->states, rank, &params, waste_of(w, &p, rank, &params, wastes), terms, &host);
 			for (int t = 0; t < MB_MEM_COUNT; t++)
 				between += terms[t];
 			h->between[i] = fmin(h->between[i], between);
 			h->running[i] = fmin(h->running[i], between - terms[MB_MEM_gradient_copy] - terms[MB_MEM_stage_input]);
 		} else {
-			int same = w->alike[i];
-
-			while (!is_first_alike(w, same))
-				same++;
-			h->between[i] = h->between[same];
-			h->running[i] = h->running[same];
+			h->between[i] = h->between[distinct_of(w, i)];
+			h->running[i] = h->running[distinct_of(w, i)];
 		}
 		if (!first)             /* what follows does not know groups and dispatchers */
 			continue;
@@ -276,6 +291,7 @@ static void fill_hold(struct mb_worker *w, int rank, struct mb_hold *h)
 {
 	const struct mb_space *s = w->l->s;
 	const struct mb_choices *sp = &s->axis[MB_P_SP], *disp = &s->axis[MB_P_DISPATCHER];
+	struct wastes wastes = { .known = { { false } } };
 	struct mb_plan p = w->p;
 
 	for (int i = 0; i < MB_MAX_OPTIMIZERS; i++)
@@ -290,7 +306,7 @@ static void fill_hold(struct mb_worker *w, int rank, struct mb_hold *h)
 			continue;
 		mb_axis_copy(MB_P_SP, &sp->of[a].plan, &p);
 		mb_axis_copy(MB_P_DISPATCHER, &disp->of[b].plan, &p);
-		lower_states(w, p, rank, i == 0, h);
+		lower_states(w, p, rank, &wastes, i == 0, h);
 	}
 	h->least_between = h->least_running = h->least_finish_s = h->least_pass_s = INFINITY;
 	for (int i = 0; i < MB_MAX_OPTIMIZERS; i++) {

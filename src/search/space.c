@@ -24,8 +24,19 @@ void mb_axis_copy(enum mb_plan_key axis, const struct mb_plan *from, struct mb_p
 {
 	for (const int8_t *k = axis_keys[axis]; *k >= 0; k++) {
 		size_t at = mb_keys[*k].offset - offsetof(struct mb_run, plan);
+		const char *source = (const char *)from + at;
+		char *target = (char *)to + at;
 
-		memcpy((char *)to + at, (const char *)from + at, mb_key_size(&mb_keys[*k]));
+		switch (mb_keys[*k].type) {     /* of constant sizes: a copy is one move */
+		case MB_KEY_BOOL:
+			memcpy(target, source, sizeof(bool));
+			break;
+		case MB_KEY_NUMBER:
+			memcpy(target, source, sizeof(double));
+			break;
+		default:
+			memcpy(target, source, sizeof(int));
+		}
 	}
 }
 

@@ -217,7 +217,8 @@ static void run_limited(struct mb_walk *w)
 		*best = empty;
 		best->max_step_s = factor > wide ? empty.max_step_s : fmin(least * factor, empty.max_step_s);
 		run_pass(w);
-		qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_found);
+		if (best->fits > 0)
+			qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_found);
 		if ((best->count == best->wanted && best->has_fit) || !(best->max_step_s < empty.max_step_s))
 			break;
 	}
