@@ -284,14 +284,14 @@ static double dead_points(const struct mb_visit *v, const struct mb_legal *y, in
 		int choices = 0;
 
 		for (int word = 0; word * 64 < l->rep_count; word++)
-			choices += __builtin_popcountll(y->recompute[word] & v->dead[why][word] & l->of_kind[kind][word]);
+			choices += __builtin_popcountll(y->recompute[word] & v->dead.of[why][word] & l->of_kind[kind][word]);
 		points += (double)choices * y->offload_count[kind] * __builtin_popcount(y->optimizer);
 	}
 	for (int g = MB_GROWS_UNIFORM; g < MB_GROWTHS; g++) {
 		int rep = l->grown_rep[g];
 
-		if (v->dead_grown[why][g] > 0 && (y->recompute[rep / 64] >> (rep % 64) & 1))
-			points += v->dead_grown[why][g] * points_of(v, y, rep);
+		if (v->dead.grown[why][g] > 0 && (y->recompute[rep / 64] >> (rep % 64) & 1))
+			points += v->dead.grown[why][g] * points_of(v, y, rep);
 	}
 	return points;
 }

@@ -279,17 +279,19 @@ bool mb_visit_judge_node(struct mb_visit *v, const struct mb_sizes *n)
 {
 	const struct mb_choices *a = &v->walk->s->axis[MB_P_RECOMPUTE];
 	int most = mb_space_recompute_layers(v->walk->s, n->pp, 1);
-	bool any = false;
 
+	v->alive_count = 0;
+	v->dead_layers = -1;
 	for (int i = 0; i < a->count; i++) {
 		v->alive[i] = v->alive_offloaded[i] = MB_BY_TIME;
 		v->too_slow[i] = false;
 		if ((a->of[i].growth != MB_GROWS_NOT && a->of[i].layers > most) || more_than_too_slow(v, i))
 			continue;
 		judge_under_node(v, n, i);
-		any |= v->alive[i] == MB_WORTH || v->alive_offloaded[i] == MB_WORTH;
+		if (v->alive[i] == MB_WORTH || v->alive_offloaded[i] == MB_WORTH)
+			v->alive_list[v->alive_count++] = (uint16_t)i;
 	}
-	return any;
+	return v->alive_count > 0;
 }
 
 static void judge_choice(struct mb_visit *v, int i)
@@ -323,30 +325,47 @@ static void judge_choice(struct mb_visit *v, int i)
 }
 
 /* Choices that are not worth a look are only counted, feature by feature. */
-static void bury(struct mb_visit *v, int choice)
+static void bury(const struct mb_visit *v, int choice, enum mb_bound why, struct mb_dead *ret)
 {
 	const struct mb_choice *r = &v->walk->s->axis[MB_P_RECOMPUTE].of[choice];
-	int why = v->worth[choice] == MB_BY_TIME ? 0 : 1, rep = v->walk->legality.rep_of[choice];
+	int by = why == MB_BY_TIME ? 0 : 1, rep = v->walk->legality.rep_of[choice];
 
 	if (r->growth == MB_GROWS_NOT)
-		v->dead[why][rep / 64] |= UINT64_C(1) << (rep % 64);
+		ret->of[by][rep / 64] |= UINT64_C(1) << (rep % 64);
 	else
-		v->dead_grown[why][r->growth]++;
+		ret->grown[by][r->growth]++;
+}
+
+/* Those that are candidates under the split and not worth a look under the node. */
+static void bury_under_node(struct mb_visit *v)
+{
+	if (v->dead_layers == v->layers)
+		return;
+	v->dead_layers = v->layers;
+	memset(&v->dead_under_node, 0, sizeof v->dead_under_node);
+	for (int i = 0; i < v->walk->s->axis[MB_P_RECOMPUTE].count; i++)
+		if (mb_visit_is_tried(v, i) && v->alive[i] != MB_WORTH && v->alive_offloaded[i] != MB_WORTH)
+			bury(v, i, v->alive[i], &v->dead_under_node);
 }
 
 bool mb_visit_judge(struct mb_visit *v)
 {
+	bury_under_node(v);
+	v->dead = v->dead_under_node;
 	v->open_count = 0;
-	memset(v->dead, 0, sizeof v->dead);
-	memset(v->dead_grown, 0, sizeof v->dead_grown);
-	for (int i = 0; i < v->walk->s->axis[MB_P_RECOMPUTE].count; i++) {
-		if (!mb_visit_is_tried(v, i))
+	v->shut_by = MB_WORTH;
+	for (int i = 0; i < v->alive_count; i++) {
+		int choice = v->alive_list[i];
+
+		if (!mb_visit_is_tried(v, choice))
 			continue;
-		judge_choice(v, i);
-		if (v->worth[i] == MB_WORTH || v->worth_offloaded[i] == MB_WORTH)
-			v->open[v->open_count++] = (uint16_t)i;
+		judge_choice(v, choice);
+		if (v->worth[choice] == MB_WORTH || v->worth_offloaded[choice] == MB_WORTH)
+			v->open[v->open_count++] = (uint16_t)choice;
 		else
-			bury(v, i);
+			bury(v, choice, v->worth[choice], &v->dead);
+		if (v->shut_by == MB_WORTH)
+			v->shut_by = (enum mb_bound)v->worth[choice];
 	}
 	return v->open_count > 0;
 }

@@ -100,7 +100,7 @@ static void visit_split(struct mb_visit *v, const struct stages *stages)
 		v->closely = true;
 	}
 	if (!v->closely || !mb_visit_judge(v)) {
-		mb_visit_count(v, v->worth[0], stages->points);
+		mb_visit_count(v, v->shut_by, stages->points);
 		return;
 	}
 	for (int g = 0; g < groups->count; g++) {
@@ -149,12 +149,10 @@ static void fill_least_alive(struct mb_visit *v, struct mb_kind_row *ret)
 
 	for (int k = 0; k < slots->count; k++)
 		ret[k] = (struct mb_kind_row){ .gpu_s = INFINITY, .forward_s = INFINITY };
-	for (int i = 0; i < v->walk->s->axis[MB_P_RECOMPUTE].count; i++) {
+	for (int i = 0; i < v->alive_count; i++) {
 		struct mb_kind_row rows[MB_KIND_COUNT];
 
-		if (v->alive[i] != MB_WORTH && v->alive_offloaded[i] != MB_WORTH)
-			continue;
-		mb_visit_least_rows(v, i, rows);
+		mb_visit_least_rows(v, v->alive_list[i], rows);
 		for (int k = 0; k < slots->count; k++) {
 			ret[k].gpu_s = fmin(ret[k].gpu_s, rows[k].gpu_s);
 			ret[k].forward_s = fmin(ret[k].forward_s, rows[k].forward_s);
@@ -183,6 +181,7 @@ static struct mb_visit *visit_of(struct mb_walk *w, struct mb_worker *k)
 	v->alive_offload = mb_arena_alloc(&k->arena, choices * sizeof *v->alive_offload);
 	v->may_fit = mb_arena_alloc(&k->arena, choices * sizeof *v->may_fit);
 	v->open = mb_arena_alloc(&k->arena, choices * sizeof *v->open);
+	v->alive_list = mb_arena_alloc(&k->arena, choices * sizeof *v->alive_list);
 	v->forward_ps = mb_arena_alloc(&k->arena, MB_MAX_CHUNKS * sizeof *v->forward_ps);
 	v->backward_ps = mb_arena_alloc(&k->arena, MB_MAX_CHUNKS * sizeof *v->backward_ps);
 	v->finish_ps = mb_arena_alloc(&k->arena, MB_MAX_STAGES * sizeof *v->finish_ps);
@@ -237,6 +236,21 @@ static double least_step(struct mb_visit *v, const struct mb_kind_row *least)
 	return mb_visit_step(v, &v->costs, 0, 0, -1);
 }
 
+/* Splits with fewest layers on a rank come first: how many of the table are not too slow for that alone. */
+static int fast_rows(const struct mb_visit *v, const struct mb_split_table *t, const struct mb_kind_row *least)
+{
+	double shortest = INFINITY, pass_s;
+	int rows = 0;
+
+	for (int k = 0; k < v->w->cache.slots.count; k++)
+		if (v->w->cache.slots.kind[k] < MB_MAX_LAYER_KINDS)
+			shortest = fmin(shortest, least[k].gpu_s);
+	pass_s = (double)v->w->micro_batches * shortest;
+	while (rows < t->count && mb_best_bound(&v->w->goal, pass_s * t->rows[rows].max_layers, 0) == MB_WORTH)
+		rows++;
+	return rows;
+}
+
 /* Before least_step: forgets the pieces' times, and leaves the ranks no states. */
 static void start_splits(struct mb_visit *v)
 {
@@ -259,8 +273,10 @@ bool mb_visit_is_fast_enough(struct mb_walk *w, struct mb_worker *k)
 	count = legal_stages(v, stages, &splits);
 	start_splits(v);
 	for (int i = 0; i < count; i++) {
+		int rows = fast_rows(v, stages[i].table, k->rows->floors);
+
 		v->table = stages[i].table;
-		for (int row = 0; row < v->table->count; row++) {
+		for (int row = 0; row < rows; row++) {
 			v->row = &v->table->rows[row];
 			if (mb_best_bound(&k->goal, least_step(v, k->rows->floors), 0) == MB_WORTH)
 				return true;
@@ -278,8 +294,12 @@ static int collect(struct mb_visit *v, const struct mb_sizes *n, const struct st
 	fill_least_alive(v, least);
 	start_splits(v);
 	for (int i = 0; i < count; i++) {
+		int rows = fast_rows(v, stages[i].table, least);
+
 		v->table = stages[i].table;
-		for (int row = 0; row < v->table->count; row++) {
+		if (rows < v->table->count)
+			mb_visit_count(v, MB_BY_TIME, (v->table->count - rows) * stages[i].points);
+		for (int row = 0; row < rows; row++) {
 			enum mb_bound bound;
 
 			if (!mb_walk_is_near(v->walk, n, v->table->vp, &v->table->rows[row].plan))

@@ -49,6 +49,15 @@ struct mb_treated {
 	const double *input_bytes;      /* full recompute keeps only these; NULL: the rows' saved bytes */
 };
 
+/*
+ * Recompute choices not worth a look by why, time or memory: those that do not grow by representative, and how many of
+ * those that do.
+ */
+struct mb_dead {
+	uint64_t of[2][MB_MAX_REPS / 64];
+	double grown[2][MB_GROWTHS];
+};
+
 struct mb_visit {
 	struct mb_walk *walk;
 	struct mb_worker *w;
@@ -73,9 +82,11 @@ struct mb_visit {
 	uint64_t (*alive_offload)[MB_OFF_WORDS], (*may_fit)[MB_OFF_WORDS];
 	int open_count;
 	uint16_t *open;                 /* recompute choices worth a look under the split */
-	/* The others by why: choices that do not grow by representative, and how many of those that do. */
-	uint64_t dead[2][MB_MAX_REPS / 64];
-	double dead_grown[2][MB_GROWTHS];
+	enum mb_bound shut_by;          /* where none is: what excludes the first of them */
+	int alive_count;
+	uint16_t *alive_list;           /* recompute choices worth a look under the node */
+	struct mb_dead dead, dead_under_node;
+	int dead_layers;                /* dead_under_node is for chunks of so many layers; -1: of no split yet */
 	int idle_tried, idle_cut;       /* features under the node that mb_visit_tight_step looked at and excluded */
 	int64_t *forward_ps, *backward_ps, *finish_ps;  /* for mb_visit_tight_step */
 	struct mb_chunk_costs costs;
