@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@ enum { BLOCK_BYTES = 64 * 1024 };
 struct mb_arena_block {
 	struct mb_arena_block *next;
 	size_t used, size;
+	bool zero;                      /* what is not used yet is */
 	alignas(max_align_t) unsigned char data[];
 };
 
@@ -22,10 +24,12 @@ static struct mb_arena_block *add_block(struct mb_arena *a, size_t size)
 
 	if (bytes > SIZE_MAX - sizeof *block)
 		abort();
-	block = calloc(1, sizeof *block + bytes);
+	block = size > BLOCK_BYTES ? calloc(1, sizeof *block + bytes) : malloc(sizeof *block + bytes);
 	if (!block)
 		abort();
+	block->used = 0;
 	block->size = bytes;
+	block->zero = size > BLOCK_BYTES;
 
 	/* A large request gets a block of its own behind the head, so that the room left in the head is not lost. */
 	if (size > BLOCK_BYTES && a->head) {
@@ -38,7 +42,7 @@ static struct mb_arena_block *add_block(struct mb_arena *a, size_t size)
 	return block;
 }
 
-void *mb_arena_alloc(struct mb_arena *a, size_t size)
+static void *take(struct mb_arena *a, size_t size, bool zero)
 {
 	const size_t align = alignof(max_align_t);
 	struct mb_arena_block *block = a->head;
@@ -51,7 +55,19 @@ void *mb_arena_alloc(struct mb_arena *a, size_t size)
 		block = add_block(a, size);
 	p = block->data + block->used;
 	block->used += size;
+	if (zero && !block->zero)
+		memset(p, 0, size);
 	return p;
+}
+
+void *mb_arena_alloc(struct mb_arena *a, size_t size)
+{
+	return take(a, size, true);
+}
+
+void *mb_arena_room(struct mb_arena *a, size_t size)
+{
+	return take(a, size, false);
 }
 
 char *mb_arena_strndup(struct mb_arena *a, const char *s, size_t n)

@@ -10,6 +10,10 @@ struct mb_arena {
 
 /* Zero-filled memory aligned for any type; aborts the process when memory is exhausted (no caller can go on). */
 void *mb_arena_alloc(struct mb_arena *a, size_t size);
+
+/* The same with any contents, for what is filled at once. */
+void *mb_arena_room(struct mb_arena *a, size_t size);
+
 char *mb_arena_strdup(struct mb_arena *a, const char *s);
 char *mb_arena_strndup(struct mb_arena *a, const char *s, size_t n);
 char *mb_arena_printf(struct mb_arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -137,7 +137,7 @@ static struct floor_entry *entry_of(struct mb_floors *f, const struct floor_entr
 		grow(f);
 	slot = slot_of(f->table, f->capacity, hash, key);
 	if (!slot->entry) {
-		*slot = (struct floor_slot){ mb_arena_alloc(&f->arena, sizeof *key), hash };
+		*slot = (struct floor_slot){ mb_arena_room(&f->arena, sizeof *key), hash };
 		f->count++;
 		*slot->entry = *key;
 	}

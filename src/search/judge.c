@@ -237,42 +237,45 @@ static enum mb_bound judge_offloading_under_node(struct mb_visit *v, const struc
 	return bound;
 }
 
+/* Whether a choice that is too slow recomputes a part of what this one does: then this one is too slow as well. */
+static bool more_than_too_slow(const struct mb_visit *v, int choice)
+{
+	const uint64_t *parts = v->walk->legality.parts[v->walk->legality.rep_of[choice]];
+
+	for (int i = 0; i < MB_MAX_REPS / 64; i++)
+		if (parts[i] & v->too_slow[i])
+			return true;
+	return false;
+}
+
+static void note_too_slow(struct mb_visit *v, int choice)
+{
+	if (v->walk->s->axis[MB_P_RECOMPUTE].of[choice].growth == MB_GROWS_NOT)
+		set_bit(v->too_slow, v->walk->legality.rep_of[choice], true);
+}
+
 /* A recompute choice under any split of the node. */
 static void judge_under_node(struct mb_visit *v, const struct mb_sizes *n, int choice)
 {
 	bool offloading = v->walk->s->axis[MB_P_OFFLOAD].count > 1 || mb_visit_offloads(mb_visit_offload(v, 0));
 	struct mb_kind_row rows[MB_KIND_COUNT];
 	double layer_s[MB_KIND_COUNT];
+	bool too_slow;
 
 	mb_visit_least_rows(v, choice, rows);
 	for (int i = 0; i < v->w->cache.slots.count; i++)
 		layer_s[i] = rows[i].gpu_s;
-	v->too_slow[choice] = mb_best_bound(&v->w->goal, mb_node_step_floor(v->w, n, layer_s), 0) == MB_BY_TIME;
+	too_slow = mb_best_bound(&v->w->goal, mb_node_step_floor(v->w, n, layer_s), 0) == MB_BY_TIME;
+	if (too_slow)
+		note_too_slow(v, choice);
 	v->alive[choice] = (uint8_t)judge_rows_under_node(v, n, rows, true, 0);
 	if (v->alive[choice] == MB_WORTH && is_block(mb_visit_recompute(v, choice)))
 		v->alive[choice] = (uint8_t)judge_block_under_node(v, n, choice);
 	v->alive_offloaded[choice] = v->alive[choice];
-	if (v->too_slow[choice] || mb_visit_recompute(v, choice)->recompute == MB_RECOMPUTE_FULL)
+	if (too_slow || mb_visit_recompute(v, choice)->recompute == MB_RECOMPUTE_FULL)
 		return;
 	if (offloading)
 		v->alive_offloaded[choice] = (uint8_t)judge_offloading_under_node(v, n, choice, rows);
-}
-
-/* Whether a choice found too slow recomputes a part of what this one does: then this one is too slow as well. */
-static bool more_than_too_slow(const struct mb_visit *v, int choice)
-{
-	const struct mb_plan *p = mb_visit_recompute(v, choice);
-
-	for (int i = 0; i < choice; i++) {
-		const struct mb_plan *o = mb_visit_recompute(v, i);
-		bool part = o->recompute == MB_RECOMPUTE_NONE
-		            || (o->recompute == MB_RECOMPUTE_SELECTIVE && p->recompute == MB_RECOMPUTE_SELECTIVE
-		                && (o->recompute_modules & ~p->recompute_modules) == 0);
-
-		if (part && v->too_slow[i])
-			return true;
-	}
-	return false;
 }
 
 bool mb_visit_judge_node(struct mb_visit *v, const struct mb_sizes *n)
@@ -282,9 +285,9 @@ bool mb_visit_judge_node(struct mb_visit *v, const struct mb_sizes *n)
 
 	v->alive_count = 0;
 	v->dead_layers = -1;
+	memset(v->too_slow, 0, sizeof v->too_slow);
 	for (int i = 0; i < a->count; i++) {
 		v->alive[i] = v->alive_offloaded[i] = MB_BY_TIME;
-		v->too_slow[i] = false;
 		if ((a->of[i].growth != MB_GROWS_NOT && a->of[i].layers > most) || more_than_too_slow(v, i))
 			continue;
 		judge_under_node(v, n, i);
@@ -305,9 +308,14 @@ static void judge_choice(struct mb_visit *v, int i)
 	}
 	if (v->worth[i] != MB_WORTH && v->worth_offloaded[i] != MB_WORTH)
 		return;
+	if (more_than_too_slow(v, i)) {
+		v->worth[i] = v->worth_offloaded[i] = MB_BY_TIME;
+		return;
+	}
 	fill_least(v, i);
 	if (mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, 0, 0, -1), 0) == MB_BY_TIME) {
 		v->worth[i] = v->worth_offloaded[i] = MB_BY_TIME;
+		note_too_slow(v, i);
 		return;
 	}
 	if (v->worth[i] == MB_WORTH) {
@@ -354,6 +362,7 @@ bool mb_visit_judge(struct mb_visit *v)
 	v->dead = v->dead_under_node;
 	v->open_count = 0;
 	v->shut_by = MB_WORTH;
+	memset(v->too_slow, 0, sizeof v->too_slow);
 	for (int i = 0; i < v->alive_count; i++) {
 		int choice = v->alive_list[i];
 

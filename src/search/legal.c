@@ -112,6 +112,25 @@ static void fill_reps(struct mb_legality *l)
 	}
 }
 
+static bool is_part(const struct mb_plan *part, const struct mb_plan *of)
+{
+	if (part->recompute == MB_RECOMPUTE_NONE || of->recompute != MB_RECOMPUTE_SELECTIVE)
+		return part->recompute == MB_RECOMPUTE_NONE && of->recompute != MB_RECOMPUTE_NONE;
+	return part->recompute == MB_RECOMPUTE_SELECTIVE && part->recompute_modules != of->recompute_modules
+	       && (part->recompute_modules & ~of->recompute_modules) == 0;
+}
+
+static void fill_parts(struct mb_legality *l)
+{
+	const struct mb_choice *of = axis_of(l, MB_P_RECOMPUTE)->of;
+
+	l->parts = mb_arena_alloc(l->s->arena, (size_t)l->rep_count * sizeof *l->parts);
+	for (int i = 0; i < l->rep_count; i++)
+		for (int j = 0; j < l->rep_count; j++)
+			if (is_part(&of[l->rep[j]].plan, &of[l->rep[i]].plan))
+				l->parts[i][j / 64] |= UINT64_C(1) << (j % 64);
+}
+
 static void fill_grown(struct mb_legality *l)
 {
 	const struct mb_choices *a = axis_of(l, MB_P_RECOMPUTE);
@@ -433,6 +452,7 @@ void mb_legality_fill(struct mb_space *s, struct mb_legality *ret)
 	ret->s = s;
 	fill_due(ret);
 	fill_reps(ret);
+	fill_parts(ret);
 	fill_grown(ret);
 	fill_dispatchers(ret);
 	cells = (size_t)s->axis[MB_P_EP_OVERLAP].count * (size_t)s->axis[MB_P_SHARED_OVERLAP].count * (size_t)s->axis[MB_P_GRAPH].count;

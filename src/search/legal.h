@@ -49,6 +49,7 @@ struct mb_legality {
 	uint16_t rep[MB_MAX_REPS];      /* recompute choices that stand for all that rules treat alike */
 	uint8_t rep_off[MB_MAX_REPS];   /* kind for offloading */
 	int *rep_of;                    /* of every recompute choice */
+	uint64_t (*parts)[MB_MAX_REPS / 64];            /* by representative: those that recompute a part of what it does */
 	int *grown[MB_GROWTHS];         /* recompute choices of a growth for chunks of so many layers; up to the model's */
 	int most_layers;
 	uint8_t timed_dispatcher[UINT8_MAX + 1];        /* of every dispatcher choice the first that is like it but for the backend */

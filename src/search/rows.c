@@ -133,7 +133,7 @@ static struct variant *variant_of(struct mb_rows_cache *cache, struct mb_rows *r
 			v->pieces[i] = o->pieces[i];
 			continue;
 		}
-		v->pieces[i] = new = mb_arena_alloc(&r->arena, sizeof *new);
+		v->pieces[i] = new = mb_arena_room(&r->arena, sizeof *new);
 		mb_kind_pieces_fill(&s->c, &v->p, &v->d, kind, cache->scratch, new);
 	}
 	r->built[r->built_count++] = (struct mb_built){ v, group };
@@ -149,7 +149,7 @@ static unsigned modules_of(const struct mb_rows_cache *cache, int rep)
 
 static const struct mb_kind_row *treat(struct mb_rows_cache *cache, struct mb_rows *r, const struct variant *v, struct mb_treatment t)
 {
-	struct mb_kind_row *rows = mb_arena_alloc(&r->arena, (size_t)cache->slots.count * sizeof *rows);
+	struct mb_kind_row *rows = mb_arena_room(&r->arena, (size_t)cache->slots.count * sizeof *rows);
 	const struct mb_kind_row *known = t.modules & MB_FULL ? NULL : v->plain[0];
 
 	for (int i = 0; i < cache->slots.count; i++)    /* the blocks at the ends have no modules */
@@ -221,7 +221,7 @@ const struct mb_kind_row *mb_rows_offloaded(struct mb_rows_cache *cache, struct 
 		v->offloaded = mb_arena_alloc(&r->arena, moved_count(cache) * sizeof *v->offloaded);
 	if (v->offloaded[at])
 		return v->offloaded[at];
-	v->offloaded[at] = rows = mb_arena_alloc(&r->arena, (size_t)cache->slots.count * sizeof *rows);
+	v->offloaded[at] = rows = mb_arena_room(&r->arena, (size_t)cache->slots.count * sizeof *rows);
 	for (int i = 0; i < cache->slots.count; i++)    /* the blocks at the ends have nothing to move */
 		if (cache->slots.kind[i] >= MB_MAX_LAYER_KINDS && v->plain[0] && !t.offload_all)
 			rows[i] = v->plain[0][i];
@@ -281,7 +281,7 @@ static void lower(const struct mb_rows_cache *cache, const struct mb_kind_row *f
 
 static struct mb_kind_row *start_least(struct mb_rows_cache *cache, struct mb_rows *r)
 {
-	struct mb_kind_row *least = mb_arena_alloc(&r->arena, (size_t)cache->slots.count * sizeof *least);
+	struct mb_kind_row *least = mb_arena_room(&r->arena, (size_t)cache->slots.count * sizeof *least);
 
 	for (int i = 0; i < cache->slots.count; i++)
 		least[i] = (struct mb_kind_row){ .gpu_s = INFINITY, .forward_s = INFINITY, .saved_bytes = INFINITY, .host_s = INFINITY,

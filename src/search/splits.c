@@ -411,9 +411,23 @@ static void fill_table(struct maker *m, int pp, int vp)
 
 const struct mb_split_table *mb_splits_of(const struct mb_splits *s, int pp, int vp)
 {
-	for (int i = pp > 0 && pp <= MB_MAX_STAGES ? s->first[pp] : s->count; i < s->count && s->table[i].pp == pp; i++)
-		if (s->table[i].vp == vp)
-			return &s->table[i];
+	const struct mb_split_table *t;
+	int from = 0, to;
+
+	if (pp < 1 || pp > MB_MAX_STAGES)
+		return NULL;
+	t = s->table + s->first[pp];
+	to = s->tables[pp];
+	while (from < to) {
+		int middle = (from + to) / 2;
+
+		if (t[middle].vp == vp)
+			return &t[middle];
+		if (t[middle].vp < vp)
+			from = middle + 1;
+		else
+			to = middle;
+	}
 	return NULL;
 }
 
@@ -486,6 +500,8 @@ void mb_splits_fill(struct mb_space *s, struct mb_splits *ret)
 		for (int j = 0; j < count; j++)
 			if (pps[i] > 0 && vps[j] > 0 && (long long)pps[i] * vps[j] <= MB_MAX_CHUNKS && pps[i] <= MB_MAX_STAGES)
 				fill_table(&m, pps[i], vps[j]);
+		if (pps[i] > 0 && pps[i] <= MB_MAX_STAGES)
+			ret->tables[pps[i]] = ret->count - ret->first[pps[i]];
 	}
 	fill_layers(s, ret);
 	fill_bare(ret);

@@ -63,7 +63,7 @@ enum { MB_MAX_PIECES = 4096, MB_MAX_HOLDINGS = 16384 };
 
 struct mb_splits {
 	struct mb_split_table *table;   /* by pp, then vp: found through mb_splits_of */
-	int first[MB_MAX_STAGES + 1];   /* table of a pp */
+	int first[MB_MAX_STAGES + 1], tables[MB_MAX_STAGES + 1];        /* of a pp: first table, how many */
 	int count, capacity;
 	int piece_count, holding_count;
 	struct mb_piece *pieces;

@@ -177,7 +177,6 @@ static struct mb_visit *visit_of(struct mb_walk *w, struct mb_worker *k)
 	v->alive_offloaded = v->alive + choices;
 	v->worth = v->alive + 2 * choices;
 	v->worth_offloaded = v->alive + 3 * choices;
-	v->too_slow = mb_arena_alloc(&k->arena, choices * sizeof *v->too_slow);
 	v->alive_offload = mb_arena_alloc(&k->arena, choices * sizeof *v->alive_offload);
 	v->may_fit = mb_arena_alloc(&k->arena, choices * sizeof *v->may_fit);
 	v->open = mb_arena_alloc(&k->arena, choices * sizeof *v->open);

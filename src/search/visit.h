@@ -76,7 +76,7 @@ struct mb_visit {
 	enum mb_flight_kind least_flights;      /* no feature keeps less in flight */
 	bool closely;                   /* ranks' states are known in full */
 	uint8_t *alive, *alive_offloaded;               /* by recompute choice, anywhere under the node: enum mb_bound */
-	bool *too_slow;                 /* by time alone */
+	uint64_t too_slow[MB_MAX_REPS / 64];            /* by representative, of choices that do not grow: by time alone */
 	uint8_t *worth, *worth_offloaded;               /* under the split */
 	/* By recompute choice: offloading choices worth a look, anywhere under the node and under the split. */
 	uint64_t (*alive_offload)[MB_OFF_WORDS], (*may_fit)[MB_OFF_WORDS];
