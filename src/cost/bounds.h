@@ -51,6 +51,13 @@ struct mb_kind_row {
 /* scratch: any kind cost; its contents are lost, except that its ops are those of the kind. */
 void mb_kind_once_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int kind,
                        struct mb_kind_cost *scratch, struct mb_kind_once *ret);
+/*
+ * No more than mb_kind_once_fill's for any expert- and expert-tensor-parallel size and dispatcher: expert products at their
+ * full rate, and nothing of what moves tokens.
+ */
+void mb_kind_unrouted_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int kind,
+                           struct mb_kind_cost *scratch, struct mb_brief *ret);
+
 void mb_kind_pieces_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int kind,
                          struct mb_kind_cost *scratch, struct mb_kind_pieces *ret);
 

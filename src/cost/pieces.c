@@ -105,6 +105,26 @@ void mb_kind_once_fill(const struct mb_case *c, const struct mb_plan *p, const s
 	brief_of(&once, &ret->brief);
 }
 
+void mb_kind_unrouted_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int kind,
+                           struct mb_kind_cost *scratch, struct mb_brief *ret)
+{
+	struct mb_sums once;
+
+	memset(&once, 0, sizeof once);
+	scratch->op_count = mb_ops_build(c, p, d, kind, scratch->ops);
+	for (int i = 0; i < scratch->op_count; i++) {
+		const struct mb_op *op = &scratch->ops[i];
+
+		if (op->class == MB_CLASS_EXPERT_GEMM) {
+			once.s[MB_FORWARD][MB_TIME_expert_gemm] += op->forward_flops / mb_product_rate(c, op->format, true);
+			once.s[MB_BACKWARD][MB_TIME_expert_gemm] += op->backward_flops / mb_product_rate(c, op->format, true);
+		} else if (op->scope != MB_SCOPE_MOE) {
+			mb_add_once(c, p, d, i, &once, scratch);
+		}
+	}
+	brief_of(&once, ret);
+}
+
 void mb_kind_pieces_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int kind,
                          struct mb_kind_cost *scratch, struct mb_kind_pieces *ret)
 {

@@ -83,6 +83,11 @@ double mb_stream_rate(const struct mb_case *c)
 	return c->hardware.hbm_bytes_per_s * c->params.hbm_frac;
 }
 
+double mb_product_rate(const struct mb_case *c, enum mb_format format, bool grouped)
+{
+	return mb_format_peak(&c->hardware, format) * ceiling(&c->params, format) * c->power_factor * (grouped ? c->params.grouped_gemm_frac : 1);
+}
+
 /*
  * t = 2 m n k / (peak a (tdp/reference)^x wave k/(k + k_half)), not below the traffic of its operands. k_half grows with
  * the rate of the format: the same time to fill a pipeline is worth more products.
@@ -92,8 +97,7 @@ double mb_gemm_seconds(const struct mb_case *c, double m, double n, double k, do
 	static const double width[] = { [MB_FMT_FP32] = 4, [MB_FMT_BF16] = 2, [MB_FMT_FP8] = 1, [MB_FMT_MXFP8] = 1, [MB_FMT_FP4] = 0.5 };
 	const struct mb_params *p = &c->params;
 	double half = p->gemm_k_half * 2 / fmin(width[format], 2) * (grouped ? p->grouped_k_factor : 1);
-	double rate = mb_format_peak(&c->hardware, format) * ceiling(p, format) * c->power_factor * mb_wave_efficiency(&c->hardware, m, n, groups)
-	              * k / (k + half) * (grouped ? p->grouped_gemm_frac : 1);
+	double rate = mb_product_rate(c, format, grouped) * mb_wave_efficiency(&c->hardware, m, n, groups) * k / (k + half);
 	double bytes = (width[format] * (m * k + k * n) + 2 * m * n) * groups;
 
 	if (m <= 0 || n <= 0 || k <= 0)

@@ -7,6 +7,9 @@
 /* One product of `groups` equal [m,k] x [k,n]. */
 double mb_gemm_seconds(const struct mb_case *c, double m, double n, double k, double groups, enum mb_format format, bool grouped);
 
+/* FLOP/s that no product of a format exceeds at the clock of a busy device. */
+double mb_product_rate(const struct mb_case *c, enum mb_format format, bool grouped);
+
 /* Useful share of the tiles that the product's grid computes, best tile shape, last wave included. */
 double mb_wave_efficiency(const struct mb_hardware *hw, double m, double n, double groups);
 

@@ -254,9 +254,8 @@ static struct total plain_total(struct mb_floors *f, const struct mb_plan *p, co
 }
 
 /* Least device time that a part adds to a layer under one group and feature, whatever it is put together with. */
-static double seconds_alone(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct floor_entry *e)
+static double seconds_alone(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_brief *once)
 {
-	const struct mb_brief *once = &e->once.brief;
 	double comm = once->expert_comm_s[MB_FORWARD] + once->expert_comm_s[MB_BACKWARD], hidden = 0;
 	double products = once->product_s[MB_FORWARD] + once->product_s[MB_BACKWARD];
 
@@ -298,8 +297,22 @@ static const struct mb_timed_features *timed_features(struct mb_floors *f, const
 	return t;
 }
 
+/* Seconds of a part under one group and feature; unrouted: what holds for all expert-parallel sizes. */
+static double part_seconds(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_group *g,
+                           const struct mb_feature *feature, bool unrouted)
+{
+	struct mb_brief brief;
+	struct mb_dims d;
+
+	mb_dims_fill(f->parts, p, &d);
+	if (!unrouted)
+		return seconds_alone(f->parts, p, &d, &part_entry(f, part, ffn, p, &d, g, feature)->once.brief);
+	mb_kind_unrouted_fill(f->parts, p, &d, part, f->scratch, &brief);
+	return seconds_alone(f->parts, p, &d, &brief);
+}
+
 /* A feed-forward part knows no context parallelism, and only experts know more of the features than the graph. */
-static double least_of_group(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_group *g)
+static double least_of_group(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_group *g, bool unrouted)
 {
 	const struct mb_timed_features *t = timed_features(f, p, is_moe(f, part));
 	struct mb_plan one = *p;
@@ -307,21 +320,20 @@ static double least_of_group(struct mb_floors *f, int part, bool ffn, const stru
 
 	mb_set_group(f->l->s, g, &one);
 	for (int i = 0; i < t->count; i++) {
-		struct mb_dims d;
-
 		mb_set_feature(f->l->s, &t->of[i], &one);
-		mb_dims_fill(&f->l->s->c, &one, &d);
-		least = fmin(least, seconds_alone(&f->l->s->c, &one, &d, part_entry(f, part, ffn, &one, &d, g, &t->of[i])));
+		least = fmin(least, part_seconds(f, part, ffn, &one, g, &t->of[i], unrouted));
 	}
 	return least;
 }
 
 /* The least over groups and features, kept under what these depend on. */
-static double least_alone(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_dims *d, const struct mb_groups *groups)
+static double least_alone(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_dims *d, const struct mb_groups *groups, bool routed)
 {
 	struct floor_entry key = key_of(f, part, ffn, p, d), *e;
-	bool tokens = ffn || is_end(part);
+	bool tokens = ffn || is_end(part), unrouted = is_moe(f, part) && !routed;
 
+	if (unrouted)
+		key.ep = key.etp = 0;
 	key.group.sp = ALL_GROUPS;
 	key.feature.dispatcher = (uint8_t)timed_features(f, p, is_moe(f, part))->id;
 	for (int g = 0; g < groups->count; g++)
@@ -337,12 +349,12 @@ static double least_alone(struct mb_floors *f, int part, bool ffn, const struct 
 		for (int o = 0; tokens && o < g && !known; o++)
 			known = groups->of[o].sp == groups->of[g].sp && groups->of[o].tp_overlap == groups->of[g].tp_overlap;
 		if (!known)
-			e->once.host_s = fmin(e->once.host_s, least_of_group(f, part, ffn, p, &groups->of[g]));
+			e->once.host_s = fmin(e->once.host_s, least_of_group(f, part, ffn, p, &groups->of[g], unrouted));
 	}
 	return e->once.host_s;
 }
 
-double mb_floors_crude(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups)
+double mb_floors_crude(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups, bool routed)
 {
 	struct mb_dims d;
 	double sum = 0;
@@ -350,9 +362,9 @@ double mb_floors_crude(struct mb_floors *f, const struct mb_plan *p, const struc
 	mb_dims_fill(&f->l->s->c, p, &d);
 	for (int i = 0; i < f->slots->count; i++) {
 		if (f->mixer[i] >= 0 && f->layers[i] > 0)
-			sum += f->layers[i] * least_alone(f, f->mixer[i], false, p, &d, groups);
+			sum += f->layers[i] * least_alone(f, f->mixer[i], false, p, &d, groups, routed);
 		if (f->ffn[i] >= 0 && f->layers[i] > 0)
-			sum += f->layers[i] * least_alone(f, f->ffn[i], true, p, &d, groups);
+			sum += f->layers[i] * least_alone(f, f->ffn[i], true, p, &d, groups, routed);
 	}
 	return sum * (1 - 1e-9);
 }

@@ -32,8 +32,11 @@ struct mb_floors {
 void mb_floors_init(struct mb_floors *f, struct mb_rows_cache *cache);
 void mb_floors_free(struct mb_floors *f);
 
-/* No more than mb_floors_model, and quickly: each part by itself, in the group and features that suit it. */
-double mb_floors_crude(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups);
+/*
+ * No more than mb_floors_model, and quickly: each part by itself, in the group and features that suit it. routed false:
+ * more quickly, and no more for any expert-parallel size.
+ */
+double mb_floors_crude(struct mb_floors *f, const struct mb_plan *p, const struct mb_groups *groups, bool routed);
 
 /*
  * Time of a micro-batch through the whole model without recompute, for the sizes of `p`: least of the groups and extreme

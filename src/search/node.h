@@ -13,7 +13,7 @@ struct mb_sizes {
 	int tp, cp, pp, ep, etp, mbs;
 	bool flat;                      /* no virtual stages under it are legal */
 	bool too_large;                 /* whatever the split: its states alone do not fit */
-	bool refined;                   /* the bound is of whole layers, not of parts by themselves */
+	enum mb_size_bound { MB_BOUND_UNROUTED, MB_BOUND_PARTS, MB_BOUND_LAYERS } bound;         /* dearer and larger each */
 	double step_s;                  /* lower bound of every plan under it */
 	double found_s;                 /* of the fastest plan evaluated under it */
 	double points;                  /* legal ones */

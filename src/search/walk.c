@@ -79,7 +79,7 @@ static void fill_floors(struct mb_walk *w, struct mb_worker *k)
 			struct mb_plan p;
 
 			mb_node_plan(k, n, &p);
-			model_s = mb_floors_crude(&k->floors, &p, mb_legality_groups(&w->legality, &p));
+			model_s = mb_floors_crude(&k->floors, &p, mb_legality_groups(&w->legality, &p), false);
 			last = *n;
 		}
 		n->step_s = mb_node_passes(k, n) * model_s;
@@ -89,16 +89,31 @@ static void fill_floors(struct mb_walk *w, struct mb_worker *k)
 	w->floored = true;
 }
 
-/* The bound of a node that is reached at all: everything its layers do, in the fastest group and features. */
+/* Makes the bound of a node that is reached at all the next larger one. */
 static void refine(struct mb_walk *w, struct mb_worker *k, struct mb_sizes *n)
 {
+	const struct mb_groups *groups;
 	struct mb_plan p;
+	double model_s;
 
-	if (n->refined)
-		return;
 	mb_node_plan(k, n, &p);
-	n->step_s = mb_node_passes(k, n) * mb_floors_model(&k->floors, &p, mb_legality_groups(&w->legality, &p), NULL, NULL);
-	n->refined = true;
+	groups = mb_legality_groups(&w->legality, &p);
+	model_s = n->bound == MB_BOUND_UNROUTED ? mb_floors_crude(&k->floors, &p, groups, true) : mb_floors_model(&k->floors, &p, groups, NULL, NULL);
+	n->step_s = fmax(n->step_s, mb_node_passes(k, n) * model_s);
+	n->bound++;
+}
+
+/* No step is shorter: where the passes over the nodes begin. */
+static double least_step_s(struct mb_walk *w)
+{
+	double least = INFINITY;
+
+	for (int i = 0; i < w->node_count && w->nodes[i].step_s < least; i++) {
+		if (w->nodes[i].bound == MB_BOUND_UNROUTED)
+			refine(w, &w->workers[0], &w->nodes[i]);
+		least = fmin(least, w->nodes[i].step_s);
+	}
+	return w->node_count > 0 ? least : 0;
 }
 
 /* Groups and features too slow without any recompute need no look with it. */
@@ -122,7 +137,7 @@ static enum mb_bound enter(struct mb_walk *w, struct mb_worker *k, struct mb_siz
 
 	if (n->too_large && k->goal.aim != MB_AIM_CLOSEST)
 		return MB_BY_MEMORY;
-	if (bound == MB_WORTH) {
+	while (bound == MB_WORTH && n->bound < MB_BOUND_LAYERS) {
 		refine(w, k, n);
 		bound = mb_best_bound(&k->goal, n->step_s, 0);
 	}
@@ -211,7 +226,7 @@ static void run_limited(struct mb_walk *w)
 {
 	const double wide = 4, step = 1.05, small_step = 1.02;
 	struct mb_best *best = w->best, empty = *best;
-	double least = w->node_count > 0 ? w->nodes[0].step_s : 0;
+	double least = least_step_s(w);
 
 	for (double factor = step;; factor *= factor > 2 ? 2 : best->count > 0 ? small_step : step) {
 		*best = empty;
