@@ -235,19 +235,26 @@ static double least_step(struct mb_visit *v, const struct mb_kind_row *least)
 	return mb_visit_step(v, &v->costs, 0, 0, -1);
 }
 
-/* Splits with fewest layers on a rank come first: how many of the table are not too slow for that alone. */
-static int fast_rows(const struct mb_visit *v, const struct mb_split_table *t, const struct mb_kind_row *least)
+/*
+ * Splits with fewest layers on a rank come first: how many of the table are not too slow for that alone. ret_slow_s: no
+ * step of the others is shorter.
+ */
+static int fast_rows(const struct mb_visit *v, const struct mb_split_table *t, const struct mb_kind_row *least, double *ret_slow_s)
 {
 	double shortest = INFINITY, pass_s;
-	int rows = 0;
 
 	for (int k = 0; k < v->w->cache.slots.count; k++)
 		if (v->w->cache.slots.kind[k] < MB_MAX_LAYER_KINDS)
 			shortest = fmin(shortest, least[k].gpu_s);
 	pass_s = (double)v->w->micro_batches * shortest;
-	while (rows < t->count && mb_best_bound(&v->w->goal, pass_s * t->rows[rows].max_layers, 0) == MB_WORTH)
-		rows++;
-	return rows;
+	*ret_slow_s = INFINITY;
+	for (int row = 0; row < t->count; row++) {
+		*ret_slow_s = pass_s * t->rows[row].max_layers;
+		if (mb_best_bound(&v->w->goal, *ret_slow_s, 0) != MB_WORTH)
+			return row;
+	}
+	*ret_slow_s = INFINITY;
+	return t->count;
 }
 
 /* Before least_step: forgets the pieces' times, and leaves the ranks no states. */
@@ -261,27 +268,32 @@ static void start_splits(struct mb_visit *v)
 		v->least[i].step_s = -1;
 }
 
-bool mb_visit_is_fast_enough(struct mb_walk *w, struct mb_worker *k)
+double mb_visit_least_step(struct mb_walk *w, struct mb_worker *k)
 {
 	struct mb_visit *v = visit_of(w, k);
 	struct stages stages[MB_MAX_SIZES];
+	double least = INFINITY;
 	int splits, count;
 
 	if (!k->rows->floors || w->near)
-		return true;
+		return 0;
 	count = legal_stages(v, stages, &splits);
 	start_splits(v);
 	for (int i = 0; i < count; i++) {
-		int rows = fast_rows(v, stages[i].table, k->rows->floors);
+		double slow_s, step_s;
+		int rows = fast_rows(v, stages[i].table, k->rows->floors, &slow_s);
 
+		least = fmin(least, slow_s);
 		v->table = stages[i].table;
 		for (int row = 0; row < rows; row++) {
 			v->row = &v->table->rows[row];
-			if (mb_best_bound(&k->goal, least_step(v, k->rows->floors), 0) == MB_WORTH)
-				return true;
+			step_s = least_step(v, k->rows->floors);
+			if (mb_best_bound(&k->goal, step_s, 0) == MB_WORTH)
+				return 0;
+			least = fmin(least, step_s);
 		}
 	}
-	return false;
+	return least;
 }
 
 /* Splits under the node with the bounds of their steps; those too slow are counted at once. */
@@ -293,7 +305,8 @@ static int collect(struct mb_visit *v, const struct mb_sizes *n, const struct st
 	fill_least_alive(v, least);
 	start_splits(v);
 	for (int i = 0; i < count; i++) {
-		int rows = fast_rows(v, stages[i].table, least);
+		double slow_s;
+		int rows = fast_rows(v, stages[i].table, least, &slow_s);
 
 		v->table = stages[i].table;
 		if (rows < v->table->count)

@@ -67,22 +67,22 @@ static int by_memory(const void *a, const void *b)
 static void fill_floors(struct mb_walk *w, struct mb_worker *k)
 {
 	struct mb_sizes last = { 0 };
-	double model_s = 0;
+	double model_s[MB_FACTS];       /* of these tp, cp and mbs; 0: not known yet */
 
 	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_rows);
 	for (int i = 0; i < w->node_count; i++) {
 		struct mb_sizes *n = &w->nodes[i];
+		struct mb_plan p;
+		unsigned facts;
 
-		bool same = n->tp == last.tp && n->cp == last.cp && n->mbs == last.mbs && n->ep == last.ep && n->etp == last.etp;
-
-		if (!same || (n->pp > 1) != (last.pp > 1)) {
-			struct mb_plan p;
-
-			mb_node_plan(k, n, &p);
-			model_s = mb_floors_crude(&k->floors, &p, mb_legality_groups(&w->legality, &p), false);
-			last = *n;
-		}
-		n->step_s = mb_node_passes(k, n) * model_s;
+		mb_node_plan(k, n, &p);
+		facts = mb_space_facts(w->s, &p);
+		if (n->tp != last.tp || n->cp != last.cp || n->mbs != last.mbs)
+			memset(model_s, 0, sizeof model_s);
+		if (!(model_s[facts] > 0))
+			model_s[facts] = mb_floors_crude(&k->floors, &p, mb_legality_groups(&w->legality, &p), false);
+		last = *n;
+		n->step_s = mb_node_passes(k, n) * model_s[facts];
 		n->found_s = INFINITY;
 	}
 	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_floor);
@@ -145,8 +145,10 @@ static enum mb_bound enter(struct mb_walk *w, struct mb_worker *k, struct mb_siz
 		return bound;
 	mb_node_enter(k, n, mb_goal_limit_s(&k->goal));
 	narrow(k, n);
-	if (!mb_visit_is_fast_enough(w, k))
-		return MB_BY_TIME;
+	n->step_s = fmax(n->step_s, mb_visit_least_step(w, k));
+	bound = mb_best_bound(&k->goal, n->step_s, 0);
+	if (bound != MB_WORTH)
+		return bound;
 	mb_node_weigh(k);
 	k->states_bytes = mb_node_states_floor(k);
 	n->too_large = k->states_bytes * (1 - 1e-9) > k->limit_bytes;

@@ -38,8 +38,8 @@ bool mb_walk_run(struct mb_walk *w, struct mb_best *best, const struct mb_search
 /* Whether one of the plans to stay near has the sizes, and the split unless its plan is NULL. */
 bool mb_walk_is_near(const struct mb_walk *w, const struct mb_sizes *n, int vp, const struct mb_plan *split);
 
-/* Whether any split of the node at hand may be, by the least times of its layers. */
-bool mb_visit_is_fast_enough(struct mb_walk *w, struct mb_worker *k);
+/* Lower bound of the step under the node at hand, by the least times of its layers: of the first split worth a look, or of all. */
+double mb_visit_least_step(struct mb_walk *w, struct mb_worker *k);
 
 /* Everything under the node at hand that is worth a look. False: nothing is, and nothing was counted. */
 bool mb_visit_node(struct mb_walk *w, struct mb_worker *k, const struct mb_sizes *n);
