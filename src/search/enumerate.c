@@ -44,7 +44,7 @@ static bool add_node(struct mb_walk *w, const struct mb_plan *p, bool flat, doub
 		w->nodes = nodes;
 		w->node_capacity = capacity;
 	}
-	w->nodes[w->node_count++] = (struct mb_sizes){ p->tp, p->cp, p->pp, p->ep, p->etp, p->micro_batch_size, flat, false, MB_BOUND_UNROUTED, 0, 0, points };
+	w->nodes[w->node_count++] = (struct mb_sizes){ p->tp, p->cp, p->pp, p->ep, p->etp, p->micro_batch_size, flat, false, MB_BOUND_UNROUTED, 0, 0, 0, points };
 	return true;
 }
 
@@ -184,4 +184,5 @@ bool mb_walk_init(struct mb_walk *w, struct mb_space *s)
 void mb_walk_free(struct mb_walk *w)
 {
 	free(w->nodes);
+	free(w->families);
 }

@@ -14,10 +14,14 @@ struct mb_sizes {
 	bool flat;                      /* no virtual stages under it are legal */
 	bool too_large;                 /* whatever the split: its states alone do not fit */
 	enum mb_size_bound { MB_BOUND_UNROUTED, MB_BOUND_PARTS, MB_BOUND_LAYERS } bound;         /* dearer and larger each */
+	int family;                     /* alike but for the pipeline: layers cost the same */
 	double step_s;                  /* lower bound of every plan under it */
 	double found_s;                 /* of the fastest plan evaluated under it */
 	double points;                  /* legal ones */
 };
+
+/* Bounds of a micro-batch through the whole model, by those of its nodes; 0: not known yet. Threads share them. */
+struct mb_family { double model_s[MB_BOUND_LAYERS + 1]; };
 
 enum { MB_MAX_OPTIMIZERS = 32, MB_MAX_SP = 2, MB_MAX_DISPATCHERS = 16, MB_LIVE_SETS = 8 };
 

@@ -63,8 +63,13 @@ static int by_memory(const void *a, const void *b)
 	return ranks_x != ranks_y ? ranks_x > ranks_y ? -1 : 1 : by_floor(a, b);
 }
 
+static bool same_layers(const struct mb_sizes *a, const struct mb_sizes *b)
+{
+	return a->tp == b->tp && a->cp == b->cp && a->mbs == b->mbs && a->ep == b->ep && a->etp == b->etp && (a->pp > 1) == (b->pp > 1);
+}
+
 /* Neighbours in this order share their layers. */
-static void fill_floors(struct mb_walk *w, struct mb_worker *k)
+static bool fill_floors(struct mb_walk *w, struct mb_worker *k)
 {
 	struct mb_sizes last = { 0 };
 	double model_s[MB_FACTS];       /* of these tp, cp and mbs; 0: not known yet */
@@ -82,25 +87,32 @@ static void fill_floors(struct mb_walk *w, struct mb_worker *k)
 		if (!(model_s[facts] > 0))
 			model_s[facts] = mb_floors_crude(&k->floors, &p, mb_legality_groups(&w->legality, &p), false);
 		last = *n;
+		n->family = i == 0 ? 0 : w->nodes[i - 1].family + !same_layers(n, &w->nodes[i - 1]);
 		n->step_s = mb_node_passes(k, n) * model_s[facts];
 		n->found_s = INFINITY;
 	}
+	w->families = calloc(w->node_count > 0 ? (size_t)w->nodes[w->node_count - 1].family + 1 : 1, sizeof *w->families);
 	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_floor);
-	w->floored = true;
+	w->floored = w->families != NULL;
+	return w->floored;
 }
 
 /* Makes the bound of a node that is reached at all the next larger one. */
 static void refine(struct mb_walk *w, struct mb_worker *k, struct mb_sizes *n)
 {
-	const struct mb_groups *groups;
-	struct mb_plan p;
-	double model_s;
+	double *known = &w->families[n->family].model_s[++n->bound], model_s;
 
-	mb_node_plan(k, n, &p);
-	groups = mb_legality_groups(&w->legality, &p);
-	model_s = n->bound == MB_BOUND_UNROUTED ? mb_floors_crude(&k->floors, &p, groups, true) : mb_floors_model(&k->floors, &p, groups, NULL, NULL);
+	__atomic_load(known, &model_s, __ATOMIC_RELAXED);
+	if (!(model_s > 0)) {
+		const struct mb_groups *groups;
+		struct mb_plan p;
+
+		mb_node_plan(k, n, &p);
+		groups = mb_legality_groups(&w->legality, &p);
+		model_s = n->bound == MB_BOUND_PARTS ? mb_floors_crude(&k->floors, &p, groups, true) : mb_floors_model(&k->floors, &p, groups, NULL, NULL);
+		__atomic_store(known, &model_s, __ATOMIC_RELAXED);
+	}
 	n->step_s = fmax(n->step_s, mb_node_passes(k, n) * model_s);
-	n->bound++;
 }
 
 /* No step is shorter: where the passes over the nodes begin. */
@@ -299,8 +311,9 @@ bool mb_walk_run(struct mb_walk *w, struct mb_best *best, const struct mb_search
 	if (ok) {
 		best->fit_peak_bytes = 0.97 * (double)w->s->c.hardware.usable_bytes;
 		probe(w);
-		if (!w->floored)
-			fill_floors(w, &w->workers[0]);
+		ok = w->floored || fill_floors(w, &w->workers[0]);
+	}
+	if (ok) {
 		if (best->aim == MB_AIM_STEP)
 			run_limited(w);
 		else

@@ -11,6 +11,7 @@ struct mb_walk {
 	struct mb_legality legality;
 	struct mb_sizes *nodes;
 	int node_count, node_capacity;
+	struct mb_family *families;
 	bool floored;                   /* nodes have their bounds and are sorted by them */
 	struct mb_tally rules;          /* of the enumeration: the same for every pass */
 	struct mb_best *best;           /* behind the lock while threads run */
