@@ -95,12 +95,52 @@ static void fit_published(const char *name)
 	cr_assert(mb_fit_prepare(&fit, &trials, &options, &diags) && mb_fit_solve(&fit, &diags), "%s", diags.item[0].text);
 }
 
-static struct mb_summary left_out(enum mb_leave leave, int groups)
+static double *leave_out(enum mb_leave leave, int groups)
 {
 	double *errors = mb_arena_alloc(&arena, (size_t)fit.count * sizeof *errors);
 
 	cr_expect_geq(mb_fit_leave_out(&fit, leave, errors), groups);
-	return mb_summarise(errors, fit.count, -1);
+	return errors;
+}
+
+static struct mb_summary left_out(enum mb_leave leave, int groups)
+{
+	return mb_summarise(leave_out(leave, groups), fit.count, -1);
+}
+
+/* Runs with this half of a band, and how many of them it holds. */
+static int with_half(double half, const double *errors, int *ret_held)
+{
+	int n = 0;
+
+	*ret_held = 0;
+	for (int i = 0; i < fit.count; i++) {
+		mb_evaluate(&fit.trials[i]->q->c, &fit.trials[i]->q->c.run.plan, e);
+		if (fabs(e->high_s / e->step_s - 1 - half) > 1e-9)
+			continue;
+		n++;
+		*ret_held += fabs(1 / (1 + errors[i]) - 1) <= half;
+	}
+	return n;
+}
+
+/* Either half is the 80th percentile of the errors that it is for, in the digits it is written with. */
+static void expect_percentile(double half, const double *errors, int least)
+{
+	int held, n = with_half(half, errors, &held);
+
+	cr_expect_geq(n, least, "%d runs within +-%g", n, half);
+	cr_expect(held >= 0.79 * n && held <= 0.815 * n, "+-%g holds %d of %d", half, held, n);
+}
+
+/* The rule of the bands, on groups of model, GPU and precision that the fit has not seen; a fifth narrower would fail. */
+static void expect_bands(const double *errors)
+{
+	const struct mb_params *k = &fit.trials[0]->q->c.params;
+
+	expect_percentile(k->band_frac, errors, 150);
+	expect_percentile(k->band_wide_frac, errors, 40);
+	cr_expect_gt(k->band_wide_frac, 1.3 * k->band_frac, "what is called less sure is not");
 }
 
 /* The bars of issue 6, for fits that are repeated without each group, from priors that had not seen any of the runs. */
@@ -116,7 +156,9 @@ Test(calibrate, left_out_runs_are_predicted, .timeout = 300)
 	mb_fit_errors(&fit, x, errors);
 	own = mb_summarise(errors, fit.count, -1);
 	cr_expect(own.mean <= 0.05, "in sample: %.3f", own.mean);
-	s = left_out(MB_LEAVE_GROUP, 50);
+	errors = leave_out(MB_LEAVE_GROUP, 50);
+	expect_bands(errors);
+	s = mb_summarise(errors, fit.count, -1);
 	cr_expect(s.mean > own.mean, "left out %.3f, in sample %.3f", s.mean, own.mean);
 	cr_expect(s.median <= 0.045 && s.mean <= 0.058 && s.p90 <= 0.125, "group: median %.4f mean %.4f p90 %.4f", s.median, s.mean, s.p90);
 	s = left_out(MB_LEAVE_MODEL, 10);
