@@ -73,6 +73,8 @@ static const char *const runs[] = {
 	"model: nemotron-3-nano, hardware: gb300-nvl72, gpus: 8, seq: 8192, gbs: 512, precision: fp8_mx, ep: 8",
 	"model: gpt-oss-120b, hardware: dgx-b200, gpus: 64, seq: 4096, gbs: 1280, precision: bf16, ep: 8",
 	"model: qwen3-30b-a3b, hardware: dgx-h100, gpus: 16, seq: 4096, gbs: 32, precision: bf16, ep: 16, overlap_moe_expert_parallel_comm: true",
+	"model: moonlight-16b-a3b, hardware: dgx-h100, gpus: 8, seq: 4096, gbs: 8, precision: bf16, ep: 8, moe_token_dispatcher_type: alltoall, "
+	"moe_shared_expert_overlap: true, apply_rope_fusion: false",
 };
 
 #define OVERLAPPED "model: qwen3-30b-a3b, seq: 4096, precision: bf16, overlap_moe_expert_parallel_comm: true, " \
@@ -131,6 +133,61 @@ Test(kind, one_micro_batch_of_a_step_is_not_overlapped)
 	cr_expect_lt(exposed_s[1] - exposed_s[0], busy_s[0], "the second one's transfers hide");
 	expect_rel(exposed_s[2] - exposed_s[1], exposed_s[1] - exposed_s[0], 1e-9, "and so do the third one's");
 	mb_evaluation_free(e);
+}
+
+static const struct mb_kind_cost *routed_layer(const char *keys)
+{
+	static struct mb_query q;
+	static struct mb_kind_cost cost;
+	struct mb_dims d;
+	char yaml[512];
+
+	snprintf(yaml, sizeof yaml, "{model: moonlight-16b-a3b, hardware: dgx-h100, gpus: 8, seq: 4096, gbs: 64, precision: bf16, ep: 8, "
+	         "moe_token_dispatcher_type: alltoall%s}", keys);
+	load_query(yaml, &arena, &q);
+	mb_dims_fill(&q.c, &q.c.run.plan, &d);
+	for (int k = 0; k < q.c.model.kind_count; k++)
+		if (q.c.model.kinds[k].ffn == MB_FFN_MOE)
+			mb_kind_cost_fill(&q.c, &q.c.run.plan, &d, k, (struct mb_treatment){ 0, 0, false }, &cost);
+	return &cost;
+}
+
+/* The shared expert starts behind the dispatch, which waits for token counts; another micro-batch runs through the wait. */
+Test(kind, only_another_micro_batch_hides_the_wait)
+{
+	double plain_s = routed_layer("")->sync_s, transfers_s = routed_layer("")->gpu_s[MB_TIME_ep];
+
+	cr_expect_gt(plain_s, 0);
+	expect_rel(routed_layer(", moe_shared_expert_overlap: true")->sync_s, plain_s, 1e-12, "beside the shared expert");
+	cr_expect_lt(routed_layer(", moe_shared_expert_overlap: true")->gpu_s[MB_TIME_ep], 0.9 * transfers_s, "which hides transfers");
+	cr_expect_lt(routed_layer(", overlap_moe_expert_parallel_comm: true, cuda_graph_impl: none")->sync_s, 0.9 * plain_s);
+}
+
+/* 12 launches more for the router and 28 for rotary embedding, at the time of a per-expert kernel; graphs replay them. */
+Test(kind, unfused_kernels_are_launched_one_by_one)
+{
+	static const struct { const char *fusion, *scope; double launches; } cases[] = {
+		{ ", moe_router_fusion: false", "moe_router", 12 },
+		{ ", moe_router_fusion: true, apply_rope_fusion: false", "attn", 28 },
+	};
+	const char *eager = ", moe_router_fusion: true, cuda_graph_impl: none";
+	double launch_s = 0, gap_s = 0, host_s = routed_layer(eager)->host_s, gaps_s = routed_layer(eager)->gpu_s[MB_TIME_gaps];
+
+	for (int i = 0; i < 2; i++) {
+		const struct mb_kind_cost *more = routed_layer(mb_arena_printf(&arena, "%s, cuda_graph_impl: none", cases[i].fusion));
+		double once_s = (more->host_s - host_s) / cases[i].launches, once_gap_s = (more->gpu_s[MB_TIME_gaps] - gaps_s) / cases[i].launches;
+
+		cr_expect_gt(once_s, 0, "%s", cases[i].fusion);
+		expect_rel(launch_s > 0 ? launch_s : once_s, once_s, 1e-9, "a launch");
+		expect_rel(gap_s > 0 ? gap_s : once_gap_s, once_gap_s, 1e-9, "a gap");
+		launch_s = once_s;
+		gap_s = once_gap_s;
+
+		const char *graphs = mb_arena_printf(&arena, ", cuda_graph_impl: transformer_engine, cuda_graph_scope: [%s]", cases[i].scope);
+		double replayed_s = routed_layer(mb_arena_printf(&arena, "%s%s", cases[i].fusion, graphs))->host_s;
+
+		expect_rel(routed_layer(mb_arena_printf(&arena, ", moe_router_fusion: true%s", graphs))->host_s, replayed_s, 1e-12, cases[i].scope);
+	}
 }
 
 /* Every module set against every larger one: recompute only adds time and only removes saved bytes. */

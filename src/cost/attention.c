@@ -128,6 +128,12 @@ static double context_length(const struct mb_build *b, bool windowed)
 	return fmin(w - w * (w - 1) / (2 * s) + 128, s / 2);
 }
 
+/* Slices, products, sums and concatenations of queries and keys. [megatron/core/models/common/embeddings/rope_utils.py] */
+static void unfused_rotary(struct mb_build *b, struct mb_op *op)
+{
+	mb_build_launches(b, op, 12, 16, MB_SCOPE_ATTN);
+}
+
 static void rotary(struct mb_build *b, double heads, double kv_heads, double dim)
 {
 	const struct mb_model *m = &b->c->model;
@@ -141,11 +147,11 @@ static void rotary(struct mb_build *b, double heads, double kv_heads, double dim
 	mb_build_traffic(op, 2 * row, 2 * row);
 	mb_build_kernels(op, 2, 2);
 	if (unfused) {
-		/* Slices, products, sums and concatenations one by one: 26 passes over q and k instead of 4. */
+		/* 26 passes over q and k instead of 4. */
 		double extra = 11 * row * b->c->params.unfused_rope_factor;
 
 		mb_build_traffic(op, extra, extra);
-		mb_build_kernels(op, 12, 16);
+		unfused_rotary(b, op);
 	}
 }
 
@@ -246,11 +252,15 @@ static void mla_projections(struct mb_build *b, double heads)
 	op->replay_host_ops = mb_build_captured(b, MB_SCOPE_ATTN) ? 0 : 14;
 
 	op = mb_build_op(b, "rotary", MB_CLASS_ELEMENTWISE, MB_MLA_UP_PROJ);
-	double row = d->tokens * heads * (2 * dq + m->v_head_dim) * 2 * b->c->params.mla_rope_frac;
+	bool fused = b->c->run.apply_rope_fusion;
+	double row = d->tokens * heads * (2 * dq + m->v_head_dim) * 2 * (fused ? b->c->params.mla_rope_frac : 1);
 	mb_build_traffic(op, 2 * 0.7 * row, 2 * 1.3 * row);
 	mb_build_kernels(op, 6, 10);
-	if (!b->c->run.apply_rope_fusion)       /* cosine and sine of each position, for queries and for keys */
+	if (!fused) {
+		unfused_rotary(b, op);
+		/* Cosine and sine of each position, for queries and for keys. */
 		mb_build_keep(op, 4 * d->act_bytes * d->tokens / d->mbs * dr, MB_MLA_UP_PROJ | MB_FULL, 0);
+	}
 }
 
 void mb_build_mla(struct mb_build *b)

@@ -49,6 +49,17 @@ void mb_build_kernels(struct mb_op *op, double forward, double backward)
 	op->backward_kernels += backward;
 }
 
+void mb_build_launches(struct mb_build *b, struct mb_op *op, double forward, double backward, unsigned scope)
+{
+	double launch_s = b->c->params.host_expert_kernel_s;
+
+	mb_build_kernels(op, forward, backward);
+	if (b->d->full_graph || mb_build_captured(b, scope))
+		return;
+	op->host_s += (forward + backward) * launch_s;
+	op->replay_host_s += forward * launch_s;
+}
+
 bool mb_build_captured(const struct mb_build *b, unsigned scope)
 {
 	return (b->d->scope & scope) != 0;

@@ -36,6 +36,12 @@ void mb_build_weight(struct mb_op *op, double rows, double cols, double count, s
 void mb_build_traffic(struct mb_op *op, double forward_bytes, double backward_bytes);
 void mb_build_kernels(struct mb_op *op, double forward, double backward);
 
+/*
+ * Kernels that eager code launches one by one, beside those that the host operations of its region stand for: gaps on the
+ * device and, unless a graph of `scope` replays them, time on the host.
+ */
+void mb_build_launches(struct mb_build *b, struct mb_op *op, double forward, double backward, unsigned scope);
+
 /* Host operations of a region: all of them when launched eagerly, a few when a graph of `scope` replays it. */
 void mb_build_host(struct mb_build *b, struct mb_op *op, double ops, double replay_ops, unsigned scope);
 

@@ -216,6 +216,15 @@ double mb_host_factor(const struct mb_case *c, const struct mb_plan *p)
 	return factor;
 }
 
+/*
+ * The shared expert does not: it is launched behind the dispatch, which the wait precedes.
+ * [megatron/core/transformer/moe/token_dispatcher.py]
+ */
+double mb_wait_share(const struct mb_plan *p, double hidden)
+{
+	return p->overlap_moe_expert_parallel_comm ? 1 - hidden : 1;
+}
+
 static void host_seconds(const struct mb_case *c, const struct mb_plan *p, unsigned modules, double hidden, struct mb_kind_cost *ret)
 {
 	double host = 0, sync = 0;
@@ -230,7 +239,7 @@ static void host_seconds(const struct mb_case *c, const struct mb_plan *p, unsig
 		sync += op->sync_s;
 	}
 	ret->host_s = host * mb_host_factor(c, p);
-	ret->sync_s = sync * c->params.host_factor * (1 - hidden);
+	ret->sync_s = sync * c->params.host_factor * mb_wait_share(p, hidden);
 }
 
 double mb_meet(const struct mb_params *k, double gpu_s, double host_s, double sync_s)

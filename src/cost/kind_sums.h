@@ -35,6 +35,9 @@ void mb_add_again(const struct mb_case *c, const struct mb_plan *p, const struct
 double mb_hidden_share(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, double comm_s, double forward_s,
                        double backward_s, double shared_s);
 
+/* How much of the wait for token counts shows when `hidden` of the transfers does not: EP overlap keeps the device busy. */
+double mb_wait_share(const struct mb_plan *p, double hidden);
+
 /* By how much products run faster when tensor cores work busy_s of all_s. */
 double mb_clock_boost(const struct mb_params *k, double busy_s, double all_s);
 

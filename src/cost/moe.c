@@ -150,7 +150,9 @@ static void router(struct mb_build *b)
 
 	op->accumulate_bytes = 0;
 	op->class = MB_CLASS_GEMM;
-	mb_build_kernels(op, r->moe_router_fusion ? 11 : 23, 14);
+	mb_build_kernels(op, 11, 14);
+	if (!r->moe_router_fusion)
+		mb_build_launches(b, op, 12, 0, MB_SCOPE_MOE_ROUTER);
 	mb_build_traffic(op, nt * e * 4 * passes / 2, nt * e * 4 * passes / 2);
 	if (r->moe_router_dtype == MB_DT_FP32) {        /* backward casts input, gradient and output [moe/router.py] */
 		mb_build_traffic(op, 0, 10 * 2 * nt * h);

@@ -174,7 +174,7 @@ void mb_brief_row(const struct mb_case *c, const struct mb_plan *p, const struct
 	backward = direction_seconds(c, sum, MB_BACKWARD, hidden, offloaded_bytes);
 	faster = 1 - 1 / mb_clock_boost(&c->params, products + sum->attention_s, forward + backward);
 	ret->host_s = host_s * mb_host_factor(c, p);
-	ret->sync_s = sync_s * c->params.host_factor * (1 - hidden);
+	ret->sync_s = sync_s * c->params.host_factor * mb_wait_share(p, hidden);
 	ret->forward_s = forward - sum->product_s[MB_FORWARD] * faster;
 	ret->gpu_s = ret->forward_s + backward - sum->product_s[MB_BACKWARD] * faster;
 }
