@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/larger.h"
+
 double mb_domain_rate(const struct mb_case *c)
 {
 	return c->nvlink_between ? c->hardware.nvlink_bytes_per_s : c->hardware.host_bytes_per_s;
@@ -16,7 +18,7 @@ double mb_network_rate(const struct mb_case *c)
 
 struct mb_place mb_place_group(const struct mb_case *c, double size, double stride)
 {
-	double members = fmin(fmax(floor(c->domain / stride), 1), size);
+	double members = mb_smaller(mb_larger(floor(c->domain / stride), 1), size);
 
 	return (struct mb_place){ size, members, ceil(size / members) };
 }
@@ -36,5 +38,5 @@ double mb_ring_seconds(const struct mb_case *c, struct mb_place place, double by
 	double inside = place.members > 1 ? mb_ring_sent(place, bytes) / (mb_domain_rate(c) * c->params.nvlink_collective_frac) : 0;
 	double across = mb_ring_remote(place, bytes) / (mb_network_rate(c) * c->params.scale_out_collective_frac);
 
-	return fmax(inside, across);
+	return mb_larger(inside, across);
 }

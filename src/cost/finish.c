@@ -1,7 +1,6 @@
 #include "cost/finish.h"
 
-#include <math.h>
-
+#include "base/larger.h"
 #include "cost/build.h"
 #include "cost/collective.h"
 #include "cost/roofline.h"
@@ -25,15 +24,23 @@ static double gather_bytes(const struct mb_case *c)
 	return narrow ? 1 : 2;
 }
 
-static double ring(const struct mb_case *c, const struct mb_dims *d, double dense_bytes, double expert_bytes)
+/* Both groups of a rank. */
+struct places { struct mb_place dense, expert; };
+
+static struct places places_of(const struct mb_case *c, const struct mb_dims *d)
 {
-	return mb_ring_seconds(c, dense_place(c, d), dense_bytes) + mb_ring_seconds(c, expert_place(c, d), expert_bytes);
+	return (struct places){ dense_place(c, d), expert_place(c, d) };
+}
+
+static double ring(const struct mb_case *c, const struct places *at, double dense_bytes, double expert_bytes)
+{
+	return mb_ring_seconds(c, at->dense, dense_bytes) + mb_ring_seconds(c, at->expert, expert_bytes);
 }
 
 /* Part of an overlapped collective that shows: the last bucket always, the rest once its window is full. */
 static double exposed(double busy_s, double window_s, bool overlap, double tail_frac)
 {
-	return overlap ? fmax(busy_s * tail_frac, busy_s - window_s) : busy_s;
+	return overlap ? mb_larger(busy_s * tail_frac, busy_s - window_s) : busy_s;
 }
 
 static void data_parallel(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_rank_params *r,
@@ -42,17 +49,18 @@ static void data_parallel(const struct mb_case *c, const struct mb_plan *p, cons
 	const struct mb_params *k = &c->params;
 	double grad = mb_gradient_bytes(c, p), gather = gather_bytes(c);
 	double dense = r->dense_trained, expert = r->expert_trained;
+	struct places at = places_of(c, d);
 	bool sharded = p->use_distributed_optimizer || p->use_megatron_fsdp;
 
-	f->reduce_s = ring(c, d, dense * grad, expert * grad) * (sharded ? 1 : 2);      /* an all-reduce is both halves */
-	f->reduce_bytes = (mb_ring_sent(dense_place(c, d), dense * grad) + mb_ring_sent(expert_place(c, d), expert * grad)) * (sharded ? 1 : 2);
-	f->reduce_remote_bytes = (mb_ring_remote(dense_place(c, d), dense * grad) + mb_ring_remote(expert_place(c, d), expert * grad)) * (sharded ? 1 : 2);
+	f->reduce_s = ring(c, &at, dense * grad, expert * grad) * (sharded ? 1 : 2);      /* an all-reduce is both halves */
+	f->reduce_bytes = (mb_ring_sent(at.dense, dense * grad) + mb_ring_sent(at.expert, expert * grad)) * (sharded ? 1 : 2);
+	f->reduce_remote_bytes = (mb_ring_remote(at.dense, dense * grad) + mb_ring_remote(at.expert, expert * grad)) * (sharded ? 1 : 2);
 	f->reduce_exposed_s = exposed(f->reduce_s, k->dp_reduce_window_frac * micro_batch_s, p->overlap_grad_reduce, k->dp_tail_frac);
 	if (!sharded)
 		return;
-	f->gather_s = ring(c, d, dense * gather, expert * gather);
-	f->gather_bytes = mb_ring_sent(dense_place(c, d), dense * gather) + mb_ring_sent(expert_place(c, d), expert * gather);
-	f->gather_remote_bytes = mb_ring_remote(dense_place(c, d), dense * gather) + mb_ring_remote(expert_place(c, d), expert * gather);
+	f->gather_s = ring(c, &at, dense * gather, expert * gather);
+	f->gather_bytes = mb_ring_sent(at.dense, dense * gather) + mb_ring_sent(at.expert, expert * gather);
+	f->gather_remote_bytes = mb_ring_remote(at.dense, dense * gather) + mb_ring_remote(at.expert, expert * gather);
 	f->gather_exposed_s = exposed(f->gather_s, k->dp_gather_window_frac * micro_batch_s, p->overlap_param_gather, k->dp_tail_frac);
 }
 
@@ -87,9 +95,11 @@ double mb_fsdp_exposed(const struct mb_case *c, const struct mb_plan *p, const s
                        double micro_batch_s)
 {
 	double gather = p->sharding == MB_SHARD_FULL ? 2 * gather_bytes(c) : 0, reduce = mb_gradient_bytes(c, p), busy;
+	struct places at;
 
 	if (!p->use_megatron_fsdp || p->sharding < MB_SHARD_OPTIM_GRADS)
 		return 0;
-	busy = ring(c, d, r->dense * gather + r->dense_trained * reduce, r->expert * gather + r->expert_trained * reduce);
-	return fmax(busy * c->params.fsdp_exposed_frac, busy - 0.9 * micro_batch_s);
+	at = places_of(c, d);
+	busy = ring(c, &at, r->dense * gather + r->dense_trained * reduce, r->expert * gather + r->expert_trained * reduce);
+	return mb_larger(busy * c->params.fsdp_exposed_frac, busy - 0.9 * micro_batch_s);
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/larger.h"
 #include "cost/roofline.h"
 #include "cost/rounding.h"
 
@@ -170,7 +171,7 @@ double mb_hidden_share(const struct mb_case *c, const struct mb_plan *p, const s
 		return paired_share(p, d) * reached * (forward_s + backward_s + comm_s - ideal_s) / comm_s;
 	}
 	if (p->moe_shared_expert_overlap)
-		return fmin(1, shared_s / comm_s);
+		return mb_smaller(1, shared_s / comm_s);
 	return 0;
 }
 
@@ -191,7 +192,7 @@ static double hidden_share(const struct mb_case *c, const struct mb_plan *p, con
  */
 double mb_clock_boost(const struct mb_params *k, double busy_s, double all_s)
 {
-	double idle = all_s > 0 ? fmin(fmax(0.85 - busy_s / all_s, 0), 0.4) : 0;
+	double idle = all_s > 0 ? mb_smaller(mb_larger(0.85 - busy_s / all_s, 0), 0.4) : 0;
 
 	return 1 + k->power_boost_frac * idle / 0.4;
 }
@@ -244,7 +245,7 @@ static void host_seconds(const struct mb_case *c, const struct mb_plan *p, unsig
 
 double mb_meet(const struct mb_params *k, double gpu_s, double host_s, double sync_s)
 {
-	double n = k->host_norm_power, longer = fmax(gpu_s, host_s), shorter = fmin(gpu_s, host_s);
+	double n = k->host_norm_power, longer = mb_larger(gpu_s, host_s), shorter = mb_smaller(gpu_s, host_s);
 
 	if (shorter <= 0)
 		return longer + sync_s;
@@ -267,7 +268,7 @@ static void offload_seconds(const struct mb_case *c, struct mb_sums *sum, double
 	if (bytes <= 0)
 		return;
 	for (int dir = 0; dir < MB_DIRECTIONS; dir++)
-		sum->s[dir][MB_TIME_offload] += fmax(0, copy - total(sum->s[dir])) + bytes / mb_stream_rate(c);
+		sum->s[dir][MB_TIME_offload] += mb_larger(0, copy - total(sum->s[dir])) + bytes / mb_stream_rate(c);
 }
 
 static int lowest_bit(unsigned bits)
@@ -309,8 +310,8 @@ static void memory_of_op(const struct mb_op *op, struct mb_treatment t, double m
 		ret->captured_bytes += kept;
 	ret->saved_bytes += kept;
 	ret->replay_transient_bytes += removed;
-	ret->forward_transient_bytes = fmax(ret->forward_transient_bytes, op->forward_transient_bytes);
-	ret->backward_transient_bytes = fmax(ret->backward_transient_bytes, op->replay_transient_bytes);
+	ret->forward_transient_bytes = mb_larger(ret->forward_transient_bytes, op->forward_transient_bytes);
+	ret->backward_transient_bytes = mb_larger(ret->backward_transient_bytes, op->replay_transient_bytes);
 }
 
 static void weights_of_op(const struct mb_op *op, struct mb_kind_cost *ret)

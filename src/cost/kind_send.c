@@ -1,8 +1,7 @@
 /* What the exchanges of a layer cost, and how much of it other work hides. */
 #include "cost/kind_sums.h"
 
-#include <math.h>
-
+#include "base/larger.h"
 #include "cost/collective.h"
 
 static void add_tp(const struct mb_case *c, const struct mb_plan *p, const struct mb_send *s, struct mb_times n, struct mb_sums *sum,
@@ -56,7 +55,7 @@ static void add_ep(const struct mb_case *c, const struct mb_send *s, struct mb_t
 	const struct mb_params *k = &c->params;
 	double inside = (s->forward_bytes - s->forward_remote_bytes) / (mb_domain_rate(c) * k->nvlink_expert_frac);
 	double across = s->forward_remote_bytes / (mb_network_rate(c) * k->scale_out_expert_frac);
-	double once = fmax(inside, across) + (s->forward_remote_bytes > 0 ? k->expert_scale_out_latency_s : k->expert_domain_latency_s);
+	double once = mb_larger(inside, across) + (s->forward_remote_bytes > 0 ? k->expert_scale_out_latency_s : k->expert_domain_latency_s);
 	enum mb_traffic name = s->axis == MB_AXIS_EP_DISPATCH ? MB_TRAFFIC_EP_DISPATCH : MB_TRAFFIC_EP_COMBINE;
 	struct mb_traffic_cost *traffic = &ret->traffic[name];
 	double times = 2 * n.once + n.again;    /* the backward of one is a transfer like the other */
@@ -118,5 +117,5 @@ double mb_overlapped_seconds(double forward_s, double backward_s, double comm_s,
 	double compute = forward_s + backward_s;
 	double chain = delay_wgrad ? compute * 5 / 6 + comm_s / 4 : backward_s + comm_s / 2;
 
-	return fmax(fmax(compute, comm_s), fmin(chain, backward_s + comm_s / 2));
+	return mb_larger(mb_larger(compute, comm_s), mb_smaller(chain, backward_s + comm_s / 2));
 }

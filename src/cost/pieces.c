@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/larger.h"
 #include "cost/roofline.h"
 
 static struct mb_replay_piece *replay_piece(struct mb_kind_pieces *k, unsigned modules)
@@ -145,8 +146,8 @@ void mb_kind_pieces_fill(const struct mb_case *c, const struct mb_plan *p, const
 			replay_of(c, p, d, i, forward_s, scratch, ret);
 		for (int j = 0; j < op->saved_count; j++)
 			keep_piece(ret, &op->saved[j]);
-		ret->forward_transient_bytes = fmax(ret->forward_transient_bytes, op->forward_transient_bytes);
-		ret->backward_transient_bytes = fmax(ret->backward_transient_bytes, op->replay_transient_bytes);
+		ret->forward_transient_bytes = mb_larger(ret->forward_transient_bytes, op->forward_transient_bytes);
+		ret->backward_transient_bytes = mb_larger(ret->backward_transient_bytes, op->replay_transient_bytes);
 	}
 	brief_of(&once, &ret->once.brief);
 	ret->input_bytes = scratch->op_count > 0 && scratch->ops[0].saved_count > 0 ? scratch->ops[0].saved[0].bytes : 0;

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "base/larger.h"
+
 /*
  * Output tiles of the libraries' kernels and how well each keeps the tensor cores fed, best first; 256 x 256 takes two
  * SMs on Blackwell. elements: of a tile, over its efficiency.
@@ -96,11 +98,11 @@ double mb_gemm_seconds(const struct mb_case *c, double m, double n, double k, do
 {
 	static const double width[] = { [MB_FMT_FP32] = 4, [MB_FMT_BF16] = 2, [MB_FMT_FP8] = 1, [MB_FMT_MXFP8] = 1, [MB_FMT_FP4] = 0.5 };
 	const struct mb_params *p = &c->params;
-	double half = p->gemm_k_half * 2 / fmin(width[format], 2) * (grouped ? p->grouped_k_factor : 1);
+	double half = p->gemm_k_half * 2 / mb_smaller(width[format], 2) * (grouped ? p->grouped_k_factor : 1);
 	double rate = mb_product_rate(c, format, grouped) * mb_wave_efficiency(&c->hardware, m, n, groups) * k / (k + half);
 	double bytes = (width[format] * (m * k + k * n) + 2 * m * n) * groups;
 
 	if (m <= 0 || n <= 0 || k <= 0)
 		return 0;
-	return fmax(2 * m * n * k * groups / rate, bytes / mb_stream_rate(c));
+	return mb_larger(2 * m * n * k * groups / rate, bytes / mb_stream_rate(c));
 }

@@ -223,14 +223,14 @@ struct interval {
 static void fill_intervals(const struct mb_pipeline *p, const struct view *v, const struct travel *travel, int rank,
                            int64_t micro_batch, struct interval *ret)
 {
-	int64_t to = list_position(v, micro_batch, 0);
+	int64_t to = list_position(v, micro_batch, 0), before_to = list_time(v, to);
 
 	for (int i = 0; i < 2 * p->vp - 1; i++) {
-		int64_t from = to;
+		int64_t from = to, before = before_to + (i < p->vp ? v->forward[i].duration : v->backward[i - p->vp].duration);
 
 		to = list_position(v, micro_batch, i + 1);
-		ret[i] = (struct interval){ from, to, way_round(p, travel, rank, i) };
-		ret[i].idle = later(0, ret[i].idle - (list_time(v, to) - list_time(v, from + 1)));
+		before_to = list_time(v, to);
+		ret[i] = (struct interval){ from, to, later(0, way_round(p, travel, rank, i) - (before_to - before)) };
 	}
 }
 

@@ -13,14 +13,17 @@ enum mb_rule_index {
 	MB_RULE_COUNT
 };
 
+/* The compiler may call it once where a rule names it several times. */
+#define MB_PURE __attribute__((pure))
+
 /* Total for any plan: 0 where a size is not positive or does not divide, so that only its own rule complains. */
-bool mb_divides(int64_t part, int64_t whole);
-int64_t mb_dense_group(const struct mb_plan *p);        /* tp cp pp: ranks of one replica */
-int64_t mb_expert_group(const struct mb_plan *p);       /* etp ep pp */
-int64_t mb_replicas(const struct mb_case *c, const struct mb_plan *p);
-int64_t mb_expert_replicas(const struct mb_case *c, const struct mb_plan *p);
-int64_t mb_micro_batch_count(const struct mb_case *c, const struct mb_plan *p);
-int64_t mb_vp_group(const struct mb_plan *p);           /* micro-batches a virtual stage runs in a row */
+MB_PURE bool mb_divides(int64_t part, int64_t whole);
+MB_PURE int64_t mb_dense_group(const struct mb_plan *p);        /* tp cp pp: ranks of one replica */
+MB_PURE int64_t mb_expert_group(const struct mb_plan *p);       /* etp ep pp */
+MB_PURE int64_t mb_replicas(const struct mb_case *c, const struct mb_plan *p);
+MB_PURE int64_t mb_expert_replicas(const struct mb_case *c, const struct mb_plan *p);
+MB_PURE int64_t mb_micro_batch_count(const struct mb_case *c, const struct mb_plan *p);
+MB_PURE int64_t mb_vp_group(const struct mb_plan *p);           /* micro-batches a virtual stage runs in a row */
 
 bool mb_has_mixer(const struct mb_model *m, enum mb_mixer mixer);
 bool mb_has_ffn(const struct mb_model *m, enum mb_ffn ffn);

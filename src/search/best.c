@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/larger.h"
+
 void mb_best_init(struct mb_best *b, enum mb_aim aim, int wanted, struct mb_arena *arena)
 {
 	*b = (struct mb_best){ .aim = aim, .wanted = wanted, .max_step_s = INFINITY, .max_peak_bytes = INFINITY,
@@ -137,7 +139,7 @@ void mb_best_goal(const struct mb_best *b, struct mb_goal *ret)
 
 double mb_goal_limit_s(const struct mb_goal *g)
 {
-	return g->aim == MB_AIM_STEP ? fmin(g->max_step_s, fmax(g->last, g->fit)) : g->max_step_s;
+	return g->aim == MB_AIM_STEP ? mb_smaller(g->max_step_s, mb_larger(g->last, g->fit)) : g->max_step_s;
 }
 
 /* A plan that is hardly smaller than one as fast adds nothing to the front. */

@@ -4,12 +4,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "base/larger.h"
 #include "cost/memory.h"
-
-static double larger(double a, double b)
-{
-	return a > b ? a : b;
-}
 
 /* At the loss the head's norm is not there (without_head in cost/memory.c): nothing is sure. */
 static double event_of(const struct mb_piece *p, double event)
@@ -57,7 +53,7 @@ static void fill_piece(const struct mb_visit *v, int piece, const struct mb_kind
 			host += (layers - special) * plain[k].host_s;
 			sync += (layers - special) * plain[k].sync_s;
 			saved += (layers - special) * plain[k].saved_bytes;
-			event = larger(event, plain[k].event_bytes);
+			event = mb_larger(event, plain[k].event_bytes);
 		}
 		if (special) {
 			gpu += special * t->rows[k].gpu_s;
@@ -65,7 +61,7 @@ static void fill_piece(const struct mb_visit *v, int piece, const struct mb_kind
 			host += special * t->rows[k].host_s;
 			sync += special * t->rows[k].sync_s;
 			saved += treated_saved(t, k, special);
-			event = larger(event, t->rows[k].event_bytes);
+			event = mb_larger(event, t->rows[k].event_bytes);
 		}
 	}
 	ret->step_s = mb_meet(&c->params, gpu, host, sync);
@@ -75,28 +71,27 @@ static void fill_piece(const struct mb_visit *v, int piece, const struct mb_kind
 }
 
 /* From the pieces known, or worked out: many splits share them. */
-static const struct mb_piece_cost *piece_cost(const struct mb_visit *v, int piece, const struct mb_kind_row *plain, const struct mb_treated *t)
+static const struct mb_piece_cost *piece_cost(const struct mb_visit *v, uint64_t key, const struct mb_kind_row *plain, const struct mb_treated *t)
 {
 	const struct mb_kind_row *treated = t ? t->rows : NULL;
-	int layers = t ? 2 * t->layers + (t->how == MB_TREAT_ALL) : 0;
-	size_t hash = ((uintptr_t)plain >> 4) * 31 + ((uintptr_t)treated >> 4) * 8191 + (size_t)layers * 131071 + (size_t)piece * 40503;
-	struct mb_piece_cost *known = &v->known[(hash ^ hash >> 13) % MB_KNOWN_PIECES];
+	uint64_t hash = key * 0x9e3779b97f4a7c15u + (((uintptr_t)plain >> 4) * 31 + ((uintptr_t)treated >> 4) * 8191) * 0x632be59bd9b4e019u;
+	struct mb_piece_cost *known = &v->known[(hash >> 32) % MB_KNOWN_PIECES];
 
-	if (known->stamp == v->w->stamp && known->plain == plain && known->treated == treated && known->layers == layers && known->piece == piece)
+	if (known->key == key && known->plain == plain && known->treated == treated)
 		return known;
-	known->stamp = v->w->stamp;
+	known->key = key;
 	known->plain = plain;
 	known->treated = treated;
-	known->layers = layers;
-	known->piece = piece;
-	fill_piece(v, piece, plain, t, known);
+	fill_piece(v, (int)(key >> 16 & UINT16_MAX), plain, t, known);
 	return known;
 }
 
 void mb_visit_costs(const struct mb_visit *v, const struct mb_kind_row *plain, const struct mb_treated *t, struct mb_chunk_costs *ret)
 {
+	uint64_t key = (uint64_t)v->w->stamp << 32 | (t ? 2u * (uint16_t)t->layers + (t->how == MB_TREAT_ALL) : 0u);
+
 	for (int i = 0; i < v->row->piece_count; i++) {
-		const struct mb_piece_cost *known = piece_cost(v, v->row->pieces[i], plain, t);
+		const struct mb_piece_cost *known = piece_cost(v, key | (uint64_t)v->row->pieces[i] << 16, plain, t);
 
 		ret->step_s[i] = known->step_s;
 		ret->forward_s[i] = known->forward_s;
@@ -122,11 +117,11 @@ double mb_visit_step(const struct mb_visit *v, const struct mb_chunk_costs *cost
 
 		for (int k = 0; k < run->share_count; k++)
 			work += run->shares[k].count * costs->step_s[run->shares[k].piece];
-		tail = i == 0 ? finish : larger(finish, hop_s + back + tail);
+		tail = i == 0 ? finish : mb_larger(finish, hop_s + back + tail);
 		back = costs->step_s[run->head] - forward;
 		head += (run->ranks - 1) * (forward + hop_s);
 		tail += (run->ranks - 1) * (hop_s + back);
-		bound = larger(bound, head + m * work + tail);
+		bound = mb_larger(bound, head + m * work + tail);
 		head += forward + hop_s;
 	}
 	return bound;
@@ -141,7 +136,7 @@ double mb_visit_peak(const struct mb_visit *v, int optimizer)
 		double between = optimizer < 0 ? h->least_between : h->between[optimizer];
 		double running = (optimizer < 0 ? h->least_running : h->running[optimizer]) + v->flight_bytes[i];
 
-		peak = larger(peak, larger(between, running));
+		peak = mb_larger(peak, mb_larger(between, running));
 	}
 	return peak;
 }
@@ -175,7 +170,7 @@ void mb_visit_ranks(struct mb_visit *v)
 	if (v->row->runs[runs - 1].first != last)
 		v->tight[v->tight_count++] = (struct mb_tight){ (uint16_t)(runs - 1), (uint16_t)last };
 	v->loss_bytes = loss.forward;
-	v->loss_both_bytes = larger(loss.forward, loss.backward);
+	v->loss_both_bytes = mb_larger(loss.forward, loss.backward);
 	for (int k = 0; k < MB_FLIGHT_KINDS; k++)
 		v->flights[k].known = false;
 }

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/larger.h"
+
 static bool covers(const struct mb_flight *a, const struct mb_flight *b, int shares)
 {
 	if (a->bytes < b->bytes || (a->less_one && !b->less_one) || (b->backward && !a->backward))
@@ -50,7 +52,7 @@ static void add_set(struct mb_visit *v, struct mb_flights *f, int tight, const i
 /* The first forward of the last chunk follows a group of each chunk before it, and needs the loss beside. */
 static void add_loss(struct mb_visit *v, struct mb_flights *f, int tight)
 {
-	double group = fmin(fmax(v->w->p.microbatch_group_size, v->table->pp), (double)v->w->micro_batches);
+	double group = mb_smaller(mb_larger(v->w->p.microbatch_group_size, v->table->pp), (double)v->w->micro_batches);
 	int32_t set[MB_MAX_CHUNKS];
 
 	for (int j = 0; j < v->table->vp; j++)

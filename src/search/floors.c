@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/larger.h"
+
 /* What one part runs once, under some sizes. */
 struct floor_entry {
 	int part;
@@ -321,7 +323,7 @@ static double least_of_group(struct mb_floors *f, int part, bool ffn, const stru
 	mb_set_group(f->l->s, g, &one);
 	for (int i = 0; i < t->count; i++) {
 		mb_set_feature(f->l->s, &t->of[i], &one);
-		least = fmin(least, part_seconds(f, part, ffn, &one, g, &t->of[i], unrouted));
+		least = mb_smaller(least, part_seconds(f, part, ffn, &one, g, &t->of[i], unrouted));
 	}
 	return least;
 }
@@ -349,7 +351,7 @@ static double least_alone(struct mb_floors *f, int part, bool ffn, const struct 
 		for (int o = 0; tokens && o < g && !known; o++)
 			known = groups->of[o].sp == groups->of[g].sp && groups->of[o].tp_overlap == groups->of[g].tp_overlap;
 		if (!known)
-			e->once.host_s = fmin(e->once.host_s, least_of_group(f, part, ffn, p, &groups->of[g], unrouted));
+			e->once.host_s = mb_smaller(e->once.host_s, least_of_group(f, part, ffn, p, &groups->of[g], unrouted));
 	}
 	return e->once.host_s;
 }
@@ -401,7 +403,7 @@ double mb_floors_model(struct mb_floors *f, const struct mb_plan *p, const struc
 			model_s = mb_meet(&s->c.params, t.gpu_s, t.host_s, t.sync_s);
 			if (ret_each)
 				ret_each[i * groups->count + g] = model_s;
-			least = fmin(least, model_s);
+			least = mb_smaller(least, model_s);
 		}
 	}
 	return least;

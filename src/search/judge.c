@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/larger.h"
+
 /*
  * Least rows without offloading, or under full recompute of the layers that it leaves: only offloading that the query
  * names goes with it.
@@ -123,7 +125,7 @@ void mb_visit_least_rows(struct mb_visit *v, int choice, struct mb_kind_row *ret
 			continue;
 		if (uniform)
 			ret[i] = full[i];
-		ret[i].saved_bytes = uniform ? full[i].saved_bytes / p->recompute_num_layers : fmin(least[i].saved_bytes, full[i].saved_bytes);
+		ret[i].saved_bytes = uniform ? full[i].saved_bytes / p->recompute_num_layers : mb_smaller(least[i].saved_bytes, full[i].saved_bytes);
 	}
 }
 
@@ -156,8 +158,8 @@ static enum mb_bound judge_rows_under_node(struct mb_visit *v, const struct mb_s
 		double rank_s = mean_s + (double)v->w->micro_batches * v->w->mean_fsdp_s[o] + v->w->mean_finish_s[o];
 
 		if (n->pp > 1 && peak <= v->w->limit_bytes)
-			peak = fmax(peak, mb_node_first_rank_floor(v->w, kept, event, layer_s, o) - spared);
-		bound = mb_visit_bound(v, fmax(step_s, rank_s), peak, v->w->limit_bytes);
+			peak = mb_larger(peak, mb_node_first_rank_floor(v->w, kept, event, layer_s, o) - spared);
+		bound = mb_visit_bound(v, mb_larger(step_s, rank_s), peak, v->w->limit_bytes);
 	}
 	return bound;
 }
@@ -208,7 +210,7 @@ static bool may_offload_groups(struct mb_visit *v, const struct mb_sizes *n, int
 	for (int i = 0; i < v->w->cache.slots.count; i++) {
 		rows[i] = plain[i];
 		rows[i].saved_bytes = moved[i].saved_bytes;
-		rows[i].event_bytes = fmin(plain[i].event_bytes, moved[i].event_bytes);
+		rows[i].event_bytes = mb_smaller(plain[i].event_bytes, moved[i].event_bytes);
 	}
 	return judge_rows_under_node(v, n, rows, true, 0) == MB_WORTH;
 }

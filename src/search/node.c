@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/larger.h"
 #include "cost/finish.h"
 #include "cost/memory.h"
 #include "cost/split.h"
@@ -39,6 +40,9 @@ bool mb_worker_init(struct mb_worker *w, struct mb_legality *l, const struct mb_
 	w->holds = mb_arena_alloc(&w->arena, (size_t)(splits->holding_count + 1) * sizeof *w->holds);
 	w->live = mb_arena_alloc(&w->arena, MB_MAX_LIVE * sizeof *w->live);
 	fill_alike(w);
+	w->lightest = l->s->q->c.run.plan;
+	for (int axis = MB_P_SP; axis < MB_P_COUNT; axis++)
+		mb_axis_copy((enum mb_plan_key)axis, &l->s->axis[axis].of[0].plan, &w->lightest);
 	for (int i = 0; i < l->s->c.model.num_layers; i++)
 		for (int k = 0; k < w->cache.slots.count; k++)
 			w->decoder_layers[k] += w->cache.slots.kind[k] == l->s->c.model.layers[i];
@@ -57,14 +61,9 @@ void mb_worker_free(struct mb_worker *w)
 	mb_arena_free(&w->arena);
 }
 
-/* The lightest value of every inner axis, so that bounds hold for all. */
 void mb_node_plan(const struct mb_worker *w, const struct mb_sizes *n, struct mb_plan *ret)
 {
-	const struct mb_space *s = w->l->s;
-
-	*ret = s->q->c.run.plan;
-	for (int axis = MB_P_SP; axis < MB_P_COUNT; axis++)
-		mb_axis_copy((enum mb_plan_key)axis, &s->axis[axis].of[0].plan, ret);
+	*ret = w->lightest;
 	ret->tp = n->tp;
 	ret->cp = n->cp;
 	ret->pp = n->pp;
@@ -109,7 +108,7 @@ static void fill_outside(struct mb_worker *w)
 	for (int sp = 0; sp < s->axis[MB_P_SP].count && sp < MB_MAX_SP; sp++)
 		for (int i = 0; i < s->axis[MB_P_DISPATCHER].count && i < MB_MAX_DISPATCHERS; i++) {
 			fill_outside_of(w, sp, i);
-			w->limit_bytes = fmax(w->limit_bytes, mb_node_peak_limit(w, sp, i));
+			w->limit_bytes = mb_larger(w->limit_bytes, mb_node_peak_limit(w, sp, i));
 		}
 }
 
@@ -207,7 +206,7 @@ static void fill_slot(struct mb_worker *w, const struct mb_plan *p, int optimize
 	struct mb_finish f;
 
 	mb_finish_fill(c, p, &w->d, &one, 1e18, &f);
-	*finish_s = fmin(*finish_s, f.reduce_exposed_s + f.gather_exposed_s + f.optimizer_s);
+	*finish_s = mb_smaller(*finish_s, f.reduce_exposed_s + f.gather_exposed_s + f.optimizer_s);
 	if (!is_first_alike(w, optimizer))
 		return;
 	mb_states_fill_with(c, p, w->states, 0, &one, &none, terms, &host);
@@ -272,8 +271,8 @@ static void lower_states(struct mb_worker *w, struct mb_plan p, int rank, struct
 			mb_states_fill_with(c, &p, w->states, rank, &params, waste_of(w, &p, rank, &params, wastes), terms, &host);
 			for (int t = 0; t < MB_MEM_COUNT; t++)
 				between += terms[t];
-			h->between[i] = fmin(h->between[i], between);
-			h->running[i] = fmin(h->running[i], between - terms[MB_MEM_gradient_copy] - terms[MB_MEM_stage_input]);
+			h->between[i] = mb_smaller(h->between[i], between);
+			h->running[i] = mb_smaller(h->running[i], between - terms[MB_MEM_gradient_copy] - terms[MB_MEM_stage_input]);
 		} else {
 			h->between[i] = h->between[distinct_of(w, i)];
 			h->running[i] = h->running[distinct_of(w, i)];
@@ -310,10 +309,10 @@ static void fill_hold(struct mb_worker *w, int rank, struct mb_hold *h)
 	}
 	h->least_between = h->least_running = h->least_finish_s = h->least_pass_s = INFINITY;
 	for (int i = 0; i < MB_MAX_OPTIMIZERS; i++) {
-		h->least_between = fmin(h->least_between, h->between[i]);
-		h->least_running = fmin(h->least_running, h->running[i]);
-		h->least_finish_s = fmin(h->least_finish_s, h->finish_s[i]);
-		h->least_pass_s = fmin(h->least_pass_s, h->pass_s[i]);
+		h->least_between = mb_smaller(h->least_between, h->between[i]);
+		h->least_running = mb_smaller(h->least_running, h->running[i]);
+		h->least_finish_s = mb_smaller(h->least_finish_s, h->finish_s[i]);
+		h->least_pass_s = mb_smaller(h->least_pass_s, h->pass_s[i]);
 	}
 }
 

@@ -60,6 +60,7 @@ struct mb_worker {
 	const struct mb_splits *splits;
 	struct mb_rows_cache cache;
 	int decoder_layers[MB_KIND_COUNT];              /* of the model, by slot */
+	struct mb_plan lightest;        /* every inner axis so that bounds hold for all */
 	struct mb_floors floors;
 	struct mb_evaluation *e;        /* of complete plans */
 	struct mb_evaluation *states;   /* for states of single ranks */

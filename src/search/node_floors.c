@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/larger.h"
+
 /* Sets of weights behind so many layers of a kind on a rank: MTP depths may share theirs, and the ends the vocabulary. */
 static int weights_of(const struct mb_case *c, int kind, int layers, int mtp, bool both_ends)
 {
@@ -64,7 +66,7 @@ double mb_node_states_floor(struct mb_worker *w)
 		w->mean_bytes[i] = bytes / w->p.pp;
 		w->mean_fsdp_s[i] = fsdp_s / w->p.pp;
 		w->mean_finish_s[i] = finish_s / w->p.pp;
-		best = fmin(best, w->mean_bytes[i]);
+		best = mb_smaller(best, w->mean_bytes[i]);
 	}
 	return best;
 }
@@ -132,7 +134,7 @@ double mb_node_flight_floor(const struct mb_worker *w, const double *kept, doubl
 		take = room < left[i] ? room : left[i];
 		if (take == 0)
 			return INFINITY;
-		sum += take * fmin((double)w->micro_batches, w->p.pp - rank) * bytes[i];
+		sum += take * mb_smaller((double)w->micro_batches, w->p.pp - rank) * bytes[i];
 		room -= take;
 		left[i] -= take;
 		i += left[i] == 0;
@@ -170,10 +172,10 @@ double mb_node_spared(const struct mb_worker *w, const struct mb_kind_row *plain
 		if (!(w->cache.layers[i] > 0))
 			continue;
 		room_s -= w->cache.layers[i] * plain[i].gpu_s;
-		diff[i] = fmax(plain[i].saved_bytes - full[i].saved_bytes, 0);
-		more_s[i] = fmax(full[i].gpu_s - plain[i].gpu_s, 0);
+		diff[i] = mb_larger(plain[i].saved_bytes - full[i].saved_bytes, 0);
+		more_s[i] = mb_larger(full[i].gpu_s - plain[i].gpu_s, 0);
 	}
-	return fmin((double)w->micro_batches, w->p.pp) * most_worth(w, diff, more_s, room_s);
+	return mb_smaller((double)w->micro_batches, w->p.pp) * most_worth(w, diff, more_s, room_s);
 }
 
 /* Of layers that every chunk of the first rank has; nothing where backwards may start after the last forward. */
@@ -185,13 +187,13 @@ static double least_event(const struct mb_worker *w, const double *event)
 		return 0;
 	for (int i = 0; i < w->cache.slots.count; i++)
 		if (w->decoder_layers[i] > 0)
-			least = fmin(least, event[i]);
+			least = mb_smaller(least, event[i]);
 	return least;
 }
 
 double mb_node_first_rank_floor(const struct mb_worker *w, const double *kept, const double *event, const double *layer_s, int optimizer)
 {
-	double in_flight = fmin((double)w->micro_batches, w->p.pp), room_s = (w->p.pp - 1) * w->limit_s / (double)w->micro_batches;
+	double in_flight = mb_smaller((double)w->micro_batches, w->p.pp), room_s = (w->p.pp - 1) * w->limit_s / (double)w->micro_batches;
 	double value[MB_KIND_COUNT], each_s[MB_KIND_COUNT], sum = 0;
 
 	for (int i = 0; i < w->cache.slots.count; i++) {

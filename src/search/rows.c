@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/larger.h"
+
 /* One group and set of features. */
 struct variant {
 	struct mb_plan p;
@@ -262,20 +264,15 @@ static void fill_extremes(struct mb_rows_cache *cache, struct mb_rows *r)
 			r->extremes[r->extreme_count++] = (struct mb_extreme){ g, features[i], false };
 }
 
-static double smaller(double a, double b)
-{
-	return a < b ? a : b;
-}
-
 static void lower(const struct mb_rows_cache *cache, const struct mb_kind_row *from, struct mb_kind_row *to)
 {
 	for (int i = 0; i < cache->slots.count; i++) {
-		to[i].gpu_s = smaller(to[i].gpu_s, from[i].gpu_s);
-		to[i].forward_s = smaller(to[i].forward_s, from[i].forward_s);
-		to[i].host_s = cache->graphs_help ? smaller(to[i].host_s, from[i].host_s) : 0;
-		to[i].sync_s = cache->graphs_help ? smaller(to[i].sync_s, from[i].sync_s) : 0;
-		to[i].saved_bytes = smaller(to[i].saved_bytes, from[i].saved_bytes);
-		to[i].event_bytes = smaller(to[i].event_bytes, from[i].event_bytes);
+		to[i].gpu_s = mb_smaller(to[i].gpu_s, from[i].gpu_s);
+		to[i].forward_s = mb_smaller(to[i].forward_s, from[i].forward_s);
+		to[i].host_s = cache->graphs_help ? mb_smaller(to[i].host_s, from[i].host_s) : 0;
+		to[i].sync_s = cache->graphs_help ? mb_smaller(to[i].sync_s, from[i].sync_s) : 0;
+		to[i].saved_bytes = mb_smaller(to[i].saved_bytes, from[i].saved_bytes);
+		to[i].event_bytes = mb_smaller(to[i].event_bytes, from[i].event_bytes);
 	}
 }
 

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/larger.h"
+
 /* What splits with so many virtual stages have in common. */
 struct stages {
 	const struct mb_split_table *table;
@@ -154,8 +156,8 @@ static void fill_least_alive(struct mb_visit *v, struct mb_kind_row *ret)
 
 		mb_visit_least_rows(v, v->alive_list[i], rows);
 		for (int k = 0; k < slots->count; k++) {
-			ret[k].gpu_s = fmin(ret[k].gpu_s, rows[k].gpu_s);
-			ret[k].forward_s = fmin(ret[k].forward_s, rows[k].forward_s);
+			ret[k].gpu_s = mb_smaller(ret[k].gpu_s, rows[k].gpu_s);
+			ret[k].forward_s = mb_smaller(ret[k].forward_s, rows[k].forward_s);
 		}
 	}
 }
@@ -245,7 +247,7 @@ static int fast_rows(const struct mb_visit *v, const struct mb_split_table *t, c
 
 	for (int k = 0; k < v->w->cache.slots.count; k++)
 		if (v->w->cache.slots.kind[k] < MB_MAX_LAYER_KINDS)
-			shortest = fmin(shortest, least[k].gpu_s);
+			shortest = mb_smaller(shortest, least[k].gpu_s);
 	pass_s = (double)v->w->micro_batches * shortest;
 	*ret_slow_s = INFINITY;
 	for (int row = 0; row < t->count; row++) {
@@ -283,14 +285,14 @@ double mb_visit_least_step(struct mb_walk *w, struct mb_worker *k)
 		double slow_s, step_s;
 		int rows = fast_rows(v, stages[i].table, k->rows->floors, &slow_s);
 
-		least = fmin(least, slow_s);
+		least = mb_smaller(least, slow_s);
 		v->table = stages[i].table;
 		for (int row = 0; row < rows; row++) {
 			v->row = &v->table->rows[row];
 			step_s = least_step(v, k->rows->floors);
 			if (mb_best_bound(&k->goal, step_s, 0) == MB_WORTH)
 				return 0;
-			least = fmin(least, step_s);
+			least = mb_smaller(least, step_s);
 		}
 	}
 	return least;

@@ -13,8 +13,7 @@ struct mb_chunk_costs {
 /* A piece under the rows of a choice; the same for all splits of the node at hand. */
 struct mb_piece_cost {
 	const struct mb_kind_row *plain, *treated;
-	long stamp;                     /* mb_worker.stamp of the node */
-	int piece, layers;              /* layers: how and how many are treated; 0: none */
+	uint64_t key;                   /* mb_worker.stamp of the node; piece; how and how many layers are treated */
 	double step_s, forward_s, saved_bytes, event_bytes;
 };
 

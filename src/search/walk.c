@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/larger.h"
+
 void mb_tally_add(struct mb_tally *to, const struct mb_tally *from)
 {
 	to->considered += from->considered;
@@ -112,7 +114,7 @@ static void refine(struct mb_walk *w, struct mb_worker *k, struct mb_sizes *n)
 		model_s = n->bound == MB_BOUND_PARTS ? mb_floors_crude(&k->floors, &p, groups, true) : mb_floors_model(&k->floors, &p, groups, NULL, NULL);
 		__atomic_store(known, &model_s, __ATOMIC_RELAXED);
 	}
-	n->step_s = fmax(n->step_s, mb_node_passes(k, n) * model_s);
+	n->step_s = mb_larger(n->step_s, mb_node_passes(k, n) * model_s);
 }
 
 /* No step is shorter: where the passes over the nodes begin. */
@@ -123,7 +125,7 @@ static double least_step_s(struct mb_walk *w)
 	for (int i = 0; i < w->node_count && w->nodes[i].step_s < least; i++) {
 		if (w->nodes[i].bound == MB_BOUND_UNROUTED)
 			refine(w, &w->workers[0], &w->nodes[i]);
-		least = fmin(least, w->nodes[i].step_s);
+		least = mb_smaller(least, w->nodes[i].step_s);
 	}
 	return w->node_count > 0 ? least : 0;
 }
@@ -157,7 +159,7 @@ static enum mb_bound enter(struct mb_walk *w, struct mb_worker *k, struct mb_siz
 		return bound;
 	mb_node_enter(k, n, mb_goal_limit_s(&k->goal));
 	narrow(k, n);
-	n->step_s = fmax(n->step_s, mb_visit_least_step(w, k));
+	n->step_s = mb_larger(n->step_s, mb_visit_least_step(w, k));
 	bound = mb_best_bound(&k->goal, n->step_s, 0);
 	if (bound != MB_WORTH)
 		return bound;
@@ -244,7 +246,7 @@ static void run_limited(struct mb_walk *w)
 
 	for (double factor = step;; factor *= factor > 2 ? 2 : best->count > 0 ? small_step : step) {
 		*best = empty;
-		best->max_step_s = factor > wide ? empty.max_step_s : fmin(least * factor, empty.max_step_s);
+		best->max_step_s = factor > wide ? empty.max_step_s : mb_smaller(least * factor, empty.max_step_s);
 		run_pass(w);
 		if (best->fits > 0)
 			qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_found);
