@@ -329,7 +329,8 @@ static double least_of_group(struct mb_floors *f, int part, bool ffn, const stru
 }
 
 /* The least over groups and features, kept under what these depend on. */
-static double least_alone(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_dims *d, const struct mb_groups *groups, bool routed)
+static double least_alone(struct mb_floors *f, int part, bool ffn, const struct mb_plan *p, const struct mb_dims *d, const struct mb_groups *groups,
+                          bool routed)
 {
 	struct floor_entry key = key_of(f, part, ffn, p, d), *e;
 	bool tokens = ffn || is_end(part), unrouted = is_moe(f, part) && !routed;
