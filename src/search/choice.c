@@ -189,16 +189,16 @@ static void try_selective(struct mb_visit *v, struct mb_visit_choice *c, int cho
 		return;
 	}
 	if (legal[0] & 1 && !mb_visit_offloads(&a->of[0].plan)) {
-		if (v->worth[choice] == MB_WORTH)
+		if (v->at_hand.worth[choice] == MB_WORTH)
 			try_optimizers(v, c, &v->costs, 0);
 		else
-			mb_visit_count(v, v->worth[choice], optimizers);
+			mb_visit_count(v, v->at_hand.worth[choice], optimizers);
 		first = 1;
 	}
 	for (int word = 0; word * 64 < a->count; word++) {
 		uint64_t all = legal[word] & (word == 0 ? ~(uint64_t)first : ~UINT64_C(0));
-		uint64_t left = v->worth_offloaded[choice] == MB_WORTH ? all & v->may_fit[choice][word] : 0;
-		enum mb_bound why = v->worth_offloaded[choice] == MB_WORTH ? MB_BY_MEMORY : v->worth_offloaded[choice];
+		uint64_t left = v->at_hand.worth_offloaded[choice] == MB_WORTH ? all & v->at_hand.may_fit[choice][word] : 0;
+		enum mb_bound why = v->at_hand.worth_offloaded[choice] == MB_WORTH ? MB_BY_MEMORY : v->at_hand.worth_offloaded[choice];
 
 		if (all != left)
 			mb_visit_count(v, why, (double)__builtin_popcountll(all & ~left) * optimizers);
@@ -244,10 +244,10 @@ static bool may_fit(const struct mb_visit *v, const struct mb_visit_choice *c, i
 {
 	const uint64_t *legal = c->legal->offload[v->walk->legality.rep_off[c->rep]];
 
-	if (v->worth[choice] == MB_WORTH)
+	if (v->at_hand.worth[choice] == MB_WORTH)
 		return true;
 	for (int i = 0; i < MB_OFF_WORDS; i++)
-		if (legal[i] & v->may_fit[choice][i])
+		if (legal[i] & v->at_hand.may_fit[choice][i])
 			return true;
 	return false;
 }
@@ -284,14 +284,14 @@ static double dead_points(const struct mb_visit *v, const struct mb_legal *y, in
 		int choices = 0;
 
 		for (int word = 0; word * 64 < l->rep_count; word++)
-			choices += __builtin_popcountll(y->recompute[word] & v->dead.of[why][word] & l->of_kind[kind][word]);
+			choices += __builtin_popcountll(y->recompute[word] & v->at_hand.dead.of[why][word] & l->of_kind[kind][word]);
 		points += (double)choices * y->offload_count[kind] * __builtin_popcount(y->optimizer);
 	}
 	for (int g = MB_GROWS_UNIFORM; g < MB_GROWTHS; g++) {
 		int rep = l->grown_rep[g];
 
-		if (v->dead.grown[why][g] > 0 && (y->recompute[rep / 64] >> (rep % 64) & 1))
-			points += v->dead.grown[why][g] * points_of(v, y, rep);
+		if (v->at_hand.dead.grown[why][g] > 0 && (y->recompute[rep / 64] >> (rep % 64) & 1))
+			points += v->at_hand.dead.grown[why][g] * points_of(v, y, rep);
 	}
 	return points;
 }
@@ -302,7 +302,7 @@ void mb_visit_try(struct mb_visit *v, struct mb_visit_choice *c)
 
 	mb_visit_count(v, MB_BY_TIME, dead_points(v, c->legal, 0));
 	mb_visit_count(v, MB_BY_MEMORY, dead_points(v, c->legal, 1));
-	for (int i = 0; i < v->open_count; i++)
-		if (c->legal->recompute[l->rep_of[v->open[i]] / 64] >> (l->rep_of[v->open[i]] % 64) & 1)
-			try_choice(v, c, v->open[i]);
+	for (int i = 0; i < v->at_hand.open_count; i++)
+		if (c->legal->recompute[l->rep_of[v->at_hand.open[i]] / 64] >> (l->rep_of[v->at_hand.open[i]] % 64) & 1)
+			try_choice(v, c, v->at_hand.open[i]);
 }

@@ -44,14 +44,14 @@ static void fill_least(struct mb_visit *v, int choice)
 }
 
 /* Time and memory together: an optimizer choice must satisfy both. After mb_visit_flight. */
-static enum mb_bound judge_jointly(struct mb_visit *v)
+static enum mb_bound judge_jointly(struct mb_visit *v, uint32_t optimizers)
 {
 	double limit = v->w->goal.aim == MB_AIM_CLOSEST ? INFINITY : v->w->limit_bytes * (1 + 1e-9);
 	enum mb_bound bound = MB_BY_MEMORY;
 
 	if (mb_visit_peak(v, -1) > limit)
 		return bound;
-	for (uint32_t left = v->closely ? v->w->optimizers : v->w->distinct; left; left &= left - 1) {
+	for (uint32_t left = optimizers; left; left &= left - 1) {
 		int o = __builtin_ctz(left);
 		double peak = mb_visit_peak(v, o);
 
@@ -89,22 +89,22 @@ static void fill_least_offloaded(struct mb_visit *v, int choice, int offload)
 }
 
 /* Which offloading choices leave little enough and copy fast enough, whatever the group and features. */
-static enum mb_bound judge_offloading(struct mb_visit *v, int choice)
+static enum mb_bound judge_offloading(struct mb_visit *v, int choice, uint32_t optimizers, uint64_t *may_fit)
 {
 	enum mb_bound bound = MB_BY_MEMORY;
 
 	for (int i = 0; i < v->walk->s->axis[MB_P_OFFLOAD].count; i++) {
 		bool worth;
 
-		if (!has_bit(v->may_fit[choice], i) || !mb_visit_offloads(mb_visit_offload(v, i)))
+		if (!has_bit(may_fit, i) || !mb_visit_offloads(mb_visit_offload(v, i)))
 			continue;
 		fill_least_offloaded(v, choice, i);
 		worth = mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, 0, 0, -1), 0) == MB_WORTH;
 		if (worth) {
 			mb_visit_flight(v, &v->costs, v->least_flights);
-			worth = judge_jointly(v) == MB_WORTH;
+			worth = judge_jointly(v, optimizers) == MB_WORTH;
 		}
-		set_bit(v->may_fit[choice], i, worth);
+		set_bit(may_fit, i, worth);
 		bound = worth ? MB_WORTH : bound;
 	}
 	return bound;
@@ -231,8 +231,8 @@ static enum mb_bound judge_offloading_under_node(struct mb_visit *v, const struc
 		else if (o->fine_grained_activation_offloading)
 			worth = groups && judge_rows_under_node(v, n, mb_rows_least_offloaded(&v->w->cache, v->w->rows, rep, i), true, 0) == MB_WORTH;
 		else
-			worth = v->alive[choice] == MB_WORTH;
-		set_bit(v->alive_offload[choice], i, worth);
+			worth = v->under_node.worth[choice] == MB_WORTH;
+		set_bit(v->under_node.may_fit[choice], i, worth);
 		if (worth && mb_visit_offloads(o))
 			bound = MB_WORTH;
 	}
@@ -262,6 +262,7 @@ static void judge_under_node(struct mb_visit *v, const struct mb_sizes *n, int c
 	bool offloading = v->walk->s->axis[MB_P_OFFLOAD].count > 1 || mb_visit_offloads(mb_visit_offload(v, 0));
 	struct mb_kind_row rows[MB_KIND_COUNT];
 	double layer_s[MB_KIND_COUNT];
+	uint8_t *worth = &v->under_node.worth[choice], *worth_offloaded = &v->under_node.worth_offloaded[choice];
 	bool too_slow;
 
 	mb_visit_least_rows(v, choice, rows);
@@ -270,68 +271,39 @@ static void judge_under_node(struct mb_visit *v, const struct mb_sizes *n, int c
 	too_slow = mb_best_bound(&v->w->goal, mb_node_step_floor(v->w, n, layer_s), 0) == MB_BY_TIME;
 	if (too_slow)
 		note_too_slow(v, choice);
-	v->alive[choice] = (uint8_t)judge_rows_under_node(v, n, rows, true, 0);
-	if (v->alive[choice] == MB_WORTH && is_block(mb_visit_recompute(v, choice)))
-		v->alive[choice] = (uint8_t)judge_block_under_node(v, n, choice);
-	v->alive_offloaded[choice] = v->alive[choice];
+	*worth = (uint8_t)judge_rows_under_node(v, n, rows, true, 0);
+	if (*worth == MB_WORTH && is_block(mb_visit_recompute(v, choice)))
+		*worth = (uint8_t)judge_block_under_node(v, n, choice);
+	*worth_offloaded = *worth;
 	if (too_slow || mb_visit_recompute(v, choice)->recompute == MB_RECOMPUTE_FULL)
 		return;
 	if (offloading)
-		v->alive_offloaded[choice] = (uint8_t)judge_offloading_under_node(v, n, choice, rows);
+		*worth_offloaded = (uint8_t)judge_offloading_under_node(v, n, choice, rows);
+}
+
+static bool is_open(const struct mb_judged *j, int choice)
+{
+	return j->worth[choice] == MB_WORTH || j->worth_offloaded[choice] == MB_WORTH;
 }
 
 bool mb_visit_judge_node(struct mb_visit *v, const struct mb_sizes *n)
 {
 	const struct mb_choices *a = &v->walk->s->axis[MB_P_RECOMPUTE];
 	int most = mb_space_recompute_layers(v->walk->s, n->pp, 1);
+	struct mb_judged *j = &v->under_node;
 
-	v->alive_count = 0;
+	j->open_count = 0;
 	v->dead_layers = -1;
 	memset(v->too_slow, 0, sizeof v->too_slow);
 	for (int i = 0; i < a->count; i++) {
-		v->alive[i] = v->alive_offloaded[i] = MB_BY_TIME;
+		j->worth[i] = j->worth_offloaded[i] = MB_BY_TIME;
 		if ((a->of[i].growth != MB_GROWS_NOT && a->of[i].layers > most) || more_than_too_slow(v, i))
 			continue;
 		judge_under_node(v, n, i);
-		if (v->alive[i] == MB_WORTH || v->alive_offloaded[i] == MB_WORTH)
-			v->alive_list[v->alive_count++] = (uint16_t)i;
+		if (is_open(j, i))
+			j->open[j->open_count++] = (uint16_t)i;
 	}
-	return v->alive_count > 0;
-}
-
-static void judge_choice(struct mb_visit *v, int i)
-{
-	bool full = mb_visit_recompute(v, i)->recompute == MB_RECOMPUTE_FULL;
-
-	if (!v->closely) {
-		v->worth[i] = v->alive[i];
-		v->worth_offloaded[i] = full ? v->alive[i] : v->alive_offloaded[i];
-		memcpy(v->may_fit[i], v->alive_offload[i], sizeof v->may_fit[i]);
-	}
-	if (v->worth[i] != MB_WORTH && v->worth_offloaded[i] != MB_WORTH)
-		return;
-	if (more_than_too_slow(v, i)) {
-		v->worth[i] = v->worth_offloaded[i] = MB_BY_TIME;
-		return;
-	}
-	fill_least(v, i);
-	if (mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, 0, 0, -1), 0) == MB_BY_TIME) {
-		v->worth[i] = v->worth_offloaded[i] = MB_BY_TIME;
-		note_too_slow(v, i);
-		return;
-	}
-	if (v->worth[i] == MB_WORTH) {
-		mb_visit_flight(v, &v->costs, v->least_flights);
-		v->worth[i] = (uint8_t)judge_jointly(v);
-	}
-	if (full) {
-		v->worth_offloaded[i] = v->worth[i];
-		return;
-	}
-	if (!mb_visit_offloads(mb_visit_offload(v, 0)))
-		set_bit(v->may_fit[i], 0, v->worth[i] == MB_WORTH);
-	if (v->worth_offloaded[i] == MB_WORTH)
-		v->worth_offloaded[i] = (uint8_t)judge_offloading(v, i);
+	return j->open_count > 0;
 }
 
 /* Choices that are not worth a look are only counted, feature by feature. */
@@ -349,34 +321,78 @@ static void bury(const struct mb_visit *v, int choice, enum mb_bound why, struct
 /* Those that are candidates under the split and not worth a look under the node. */
 static void bury_under_node(struct mb_visit *v)
 {
+	struct mb_judged *j = &v->under_node;
+
 	if (v->dead_layers == v->layers)
 		return;
 	v->dead_layers = v->layers;
-	memset(&v->dead_under_node, 0, sizeof v->dead_under_node);
+	memset(&j->dead, 0, sizeof j->dead);
 	for (int i = 0; i < v->walk->s->axis[MB_P_RECOMPUTE].count; i++)
-		if (mb_visit_is_tried(v, i) && v->alive[i] != MB_WORTH && v->alive_offloaded[i] != MB_WORTH)
-			bury(v, i, v->alive[i], &v->dead_under_node);
+		if (mb_visit_is_tried(v, i) && !is_open(j, i))
+			bury(v, i, j->worth[i], &j->dead);
 }
 
-bool mb_visit_judge(struct mb_visit *v)
+/* A choice under the split, after what was found before. */
+static void judge_choice(struct mb_visit *v, int i, uint32_t optimizers, struct mb_judged *ret)
 {
-	bury_under_node(v);
-	v->dead = v->dead_under_node;
-	v->open_count = 0;
-	v->shut_by = MB_WORTH;
+	bool full = mb_visit_recompute(v, i)->recompute == MB_RECOMPUTE_FULL;
+
+	if (more_than_too_slow(v, i)) {
+		ret->worth[i] = ret->worth_offloaded[i] = MB_BY_TIME;
+		return;
+	}
+	fill_least(v, i);
+	if (mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, 0, 0, -1), 0) == MB_BY_TIME) {
+		ret->worth[i] = ret->worth_offloaded[i] = MB_BY_TIME;
+		note_too_slow(v, i);
+		return;
+	}
+	if (ret->worth[i] == MB_WORTH) {
+		mb_visit_flight(v, &v->costs, v->least_flights);
+		ret->worth[i] = (uint8_t)judge_jointly(v, optimizers);
+	}
+	if (full) {
+		ret->worth_offloaded[i] = ret->worth[i];
+		return;
+	}
+	if (!mb_visit_offloads(mb_visit_offload(v, 0)))
+		set_bit(ret->may_fit[i], 0, ret->worth[i] == MB_WORTH);
+	if (ret->worth_offloaded[i] == MB_WORTH)
+		ret->worth_offloaded[i] = (uint8_t)judge_offloading(v, i, optimizers, ret->may_fit[i]);
+}
+
+static bool judge(struct mb_visit *v, const struct mb_judged *from, uint32_t optimizers, struct mb_judged *ret)
+{
+	ret->dead = from->dead;
+	ret->open_count = 0;
+	ret->shut_by = MB_WORTH;
 	memset(v->too_slow, 0, sizeof v->too_slow);
-	for (int i = 0; i < v->alive_count; i++) {
-		int choice = v->alive_list[i];
+	for (int i = 0; i < from->open_count; i++) {
+		int choice = from->open[i];
 
 		if (!mb_visit_is_tried(v, choice))
 			continue;
-		judge_choice(v, choice);
-		if (v->worth[choice] == MB_WORTH || v->worth_offloaded[choice] == MB_WORTH)
-			v->open[v->open_count++] = (uint16_t)choice;
+		ret->worth[choice] = from->worth[choice];
+		ret->worth_offloaded[choice] = from->worth_offloaded[choice];
+		memcpy(ret->may_fit[choice], from->may_fit[choice], sizeof ret->may_fit[choice]);
+		judge_choice(v, choice, optimizers, ret);
+		if (is_open(ret, choice))
+			ret->open[ret->open_count++] = (uint16_t)choice;
 		else
-			bury(v, choice, v->worth[choice], &v->dead);
-		if (v->shut_by == MB_WORTH)
-			v->shut_by = (enum mb_bound)v->worth[choice];
+			bury(v, choice, ret->worth[choice], &ret->dead);
+		if (ret->shut_by == MB_WORTH)
+			ret->shut_by = (enum mb_bound)ret->worth[choice];
 	}
-	return v->open_count > 0;
+	return ret->open_count > 0;
+}
+
+bool mb_visit_judge_split(struct mb_visit *v)
+{
+	bury_under_node(v);
+	return judge(v, &v->under_node, v->w->distinct, &v->under_split);
+}
+
+bool mb_visit_judge_closely(struct mb_visit *v)
+{
+	return judge(v, &v->under_split, v->w->optimizers, &v->at_hand);
 }

@@ -86,32 +86,51 @@ static void start_group(const struct mb_visit *v, int group, struct mb_visit_cho
 	c->transfer_s = mb_transfer_seconds(&s->c, &p, &d, &c->hop_s);
 }
 
-static void visit_split(struct mb_visit *v, const struct stages *stages)
+/* Groups and features with EP overlap, or those without: they differ in what is in flight. */
+static void visit_features(struct mb_visit *v, bool overlap)
 {
 	const struct mb_groups *groups = v->w->rows->groups;
+	bool open, any = false;
 
+	for (int i = 0; i < v->class->count; i++)
+		any |= overlaps_experts(v, &v->class->of[i].f) == overlap;
+	if (!any)
+		return;
+	v->least_flights = overlap ? MB_FLIGHTS_OVERLAP : MB_FLIGHTS_PLAIN;
+	open = mb_visit_judge_closely(v);
+	for (int g = 0; g < groups->count; g++) {
+		struct mb_visit_choice c;
+
+		if (open)
+			start_group(v, g, &c);
+		for (int i = 0; i < v->class->count; i++) {
+			const struct mb_legal *y = &v->class->of[i];
+
+			if (overlaps_experts(v, &y->f) != overlap)
+				continue;
+			if (open)
+				try_features(v, y, &c);
+			else
+				mb_visit_count(v, v->at_hand.shut_by, mb_legality_grown(&v->walk->legality, y->points, v->layers));
+		}
+	}
+}
+
+static void visit_split(struct mb_visit *v, const struct stages *stages)
+{
 	mb_visit_ranks(v);
 	mb_visit_floors(v);
 	v->least_flights = MB_FLIGHTS_PLAIN;
 	for (int i = 0; i < v->class->count; i++)
 		if (overlaps_experts(v, &v->class->of[i].f))
 			v->least_flights = MB_FLIGHTS_EITHER;
-	v->closely = false;
-	if (mb_visit_judge(v)) {
-		mb_visit_holds(v);
-		v->closely = true;
-	}
-	if (!v->closely || !mb_visit_judge(v)) {
-		mb_visit_count(v, v->shut_by, stages->points);
+	if (!mb_visit_judge_split(v)) {
+		mb_visit_count(v, v->under_split.shut_by, stages->points);
 		return;
 	}
-	for (int g = 0; g < groups->count; g++) {
-		struct mb_visit_choice c;
-
-		start_group(v, g, &c);
-		for (int i = 0; i < v->class->count; i++)
-			try_features(v, &v->class->of[i], &c);
-	}
+	mb_visit_holds(v);
+	visit_features(v, false);
+	visit_features(v, true);
 }
 
 /* ---- a node ---- */
@@ -151,15 +170,23 @@ static void fill_least_alive(struct mb_visit *v, struct mb_kind_row *ret)
 
 	for (int k = 0; k < slots->count; k++)
 		ret[k] = (struct mb_kind_row){ .gpu_s = INFINITY, .forward_s = INFINITY };
-	for (int i = 0; i < v->alive_count; i++) {
+	for (int i = 0; i < v->under_node.open_count; i++) {
 		struct mb_kind_row rows[MB_KIND_COUNT];
 
-		mb_visit_least_rows(v, v->alive_list[i], rows);
+		mb_visit_least_rows(v, v->under_node.open[i], rows);
 		for (int k = 0; k < slots->count; k++) {
 			ret[k].gpu_s = mb_smaller(ret[k].gpu_s, rows[k].gpu_s);
 			ret[k].forward_s = mb_smaller(ret[k].forward_s, rows[k].forward_s);
 		}
 	}
+}
+
+static void start_judged(struct mb_arena *arena, size_t choices, struct mb_judged *ret)
+{
+	ret->open = mb_arena_alloc(arena, choices * sizeof *ret->open);
+	ret->worth = mb_arena_alloc(arena, choices * sizeof *ret->worth);
+	ret->worth_offloaded = mb_arena_alloc(arena, choices * sizeof *ret->worth_offloaded);
+	ret->may_fit = mb_arena_alloc(arena, choices * sizeof *ret->may_fit);
 }
 
 /* A worker's, made once. */
@@ -175,14 +202,9 @@ static struct mb_visit *visit_of(struct mb_walk *w, struct mb_worker *k)
 	v->w = k;
 	v->floors = mb_arena_alloc(&k->arena, MB_MAX_STAGES * sizeof *v->floors);
 	v->flights = mb_arena_alloc(&k->arena, MB_FLIGHT_KINDS * sizeof *v->flights);
-	v->alive = mb_arena_alloc(&k->arena, 4 * choices);
-	v->alive_offloaded = v->alive + choices;
-	v->worth = v->alive + 2 * choices;
-	v->worth_offloaded = v->alive + 3 * choices;
-	v->alive_offload = mb_arena_alloc(&k->arena, choices * sizeof *v->alive_offload);
-	v->may_fit = mb_arena_alloc(&k->arena, choices * sizeof *v->may_fit);
-	v->open = mb_arena_alloc(&k->arena, choices * sizeof *v->open);
-	v->alive_list = mb_arena_alloc(&k->arena, choices * sizeof *v->alive_list);
+	start_judged(&k->arena, choices, &v->under_node);
+	start_judged(&k->arena, choices, &v->under_split);
+	start_judged(&k->arena, choices, &v->at_hand);
 	v->forward_ps = mb_arena_alloc(&k->arena, MB_MAX_CHUNKS * sizeof *v->forward_ps);
 	v->backward_ps = mb_arena_alloc(&k->arena, MB_MAX_CHUNKS * sizeof *v->backward_ps);
 	v->finish_ps = mb_arena_alloc(&k->arena, MB_MAX_STAGES * sizeof *v->finish_ps);

@@ -57,6 +57,16 @@ struct mb_dead {
 	double grown[2][MB_GROWTHS];
 };
 
+/* Recompute choices after bounds: of the node, then of a split, then of a split with or without EP overlap. */
+struct mb_judged {
+	int open_count;
+	uint16_t *open;                 /* worth a look */
+	uint8_t *worth, *worth_offloaded;       /* by choice: enum mb_bound */
+	uint64_t (*may_fit)[MB_OFF_WORDS];      /* by choice: offloading choices worth a look */
+	struct mb_dead dead;
+	enum mb_bound shut_by;          /* where none is open: what excludes the first of them */
+};
+
 struct mb_visit {
 	struct mb_walk *walk;
 	struct mb_worker *w;
@@ -73,19 +83,9 @@ struct mb_visit {
 	double flight_bytes[MB_MAX_STAGES + 1];            /* by tight rank, of the costs looked at */
 	struct mb_flights *flights;     /* [MB_FLIGHT_KINDS], filled when asked for */
 	enum mb_flight_kind least_flights;      /* no feature keeps less in flight */
-	bool closely;                   /* ranks' states are known in full */
-	uint8_t *alive, *alive_offloaded;               /* by recompute choice, anywhere under the node: enum mb_bound */
 	uint64_t too_slow[MB_MAX_REPS / 64];            /* by representative, of choices that do not grow: by time alone */
-	uint8_t *worth, *worth_offloaded;               /* under the split */
-	/* By recompute choice: offloading choices worth a look, anywhere under the node and under the split. */
-	uint64_t (*alive_offload)[MB_OFF_WORDS], (*may_fit)[MB_OFF_WORDS];
-	int open_count;
-	uint16_t *open;                 /* recompute choices worth a look under the split */
-	enum mb_bound shut_by;          /* where none is: what excludes the first of them */
-	int alive_count;
-	uint16_t *alive_list;           /* recompute choices worth a look under the node */
-	struct mb_dead dead, dead_under_node;
-	int dead_layers;                /* dead_under_node is for chunks of so many layers; -1: of no split yet */
+	struct mb_judged under_node, under_split, at_hand;
+	int dead_layers;                /* under_node.dead is for chunks of so many layers; -1: of no split yet */
 	int idle_tried, idle_cut;       /* features under the node that mb_visit_tight_step looked at and excluded */
 	int64_t *forward_ps, *backward_ps, *finish_ps;  /* for mb_visit_tight_step */
 	struct mb_chunk_costs costs;
@@ -164,9 +164,13 @@ double mb_visit_tight_step(struct mb_visit *v, const struct mb_chunk_costs *cost
 /* flights.c: fills flight_bytes. */
 void mb_visit_flight(struct mb_visit *v, const struct mb_chunk_costs *costs, enum mb_flight_kind kind);
 
-/* judge.c: recompute choices under any group and features. False: none is worth a look. */
+/*
+ * judge.c: recompute choices under any group and features. False: none is worth a look. Closely: ranks' states are known
+ * in full, and what is in flight by least_flights.
+ */
 bool mb_visit_judge_node(struct mb_visit *v, const struct mb_sizes *n);
-bool mb_visit_judge(struct mb_visit *v);
+bool mb_visit_judge_split(struct mb_visit *v);
+bool mb_visit_judge_closely(struct mb_visit *v);
 void mb_visit_least_rows(struct mb_visit *v, int choice, struct mb_kind_row *ret);
 
 /* choice.c: every recompute, offloading and optimizer choice beside a group and features. */
