@@ -44,7 +44,7 @@ static bool add_node(struct mb_walk *w, const struct mb_plan *p, bool flat, doub
 		w->nodes = nodes;
 		w->node_capacity = capacity;
 	}
-	w->nodes[w->node_count++] = (struct mb_sizes){ p->tp, p->cp, p->pp, p->ep, p->etp, p->micro_batch_size, flat, false, MB_BOUND_UNROUTED, 0, 0, 0, points };
+	w->nodes[w->node_count++] = (struct mb_sizes){ p->tp, p->cp, p->pp, p->ep, p->etp, p->micro_batch_size, flat, false, MB_BOUND_UNROUTED, 0, 0, 0, 0, points };
 	return true;
 }
 

@@ -16,6 +16,7 @@ struct mb_sizes {
 	enum mb_size_bound { MB_BOUND_UNROUTED, MB_BOUND_PARTS, MB_BOUND_LAYERS } bound;         /* dearer and larger each */
 	int family;                     /* alike but for the pipeline: layers cost the same */
 	double step_s;                  /* lower bound of every plan under it */
+	double guess_s;                 /* what its fastest plan may take; no bound */
 	double found_s;                 /* of the fastest plan evaluated under it */
 	double points;                  /* legal ones */
 };
@@ -105,6 +106,9 @@ void mb_node_enter(struct mb_worker *w, const struct mb_sizes *n, double step_s)
 
 /* What the bounds of memory need beyond. */
 void mb_node_weigh(struct mb_worker *w);
+
+/* After mb_node_weigh: what the fastest plan of a node with this bound may take, for the order of a pass alone. */
+double mb_node_guess(const struct mb_worker *w, double step_s);
 
 /* States of a rank under a split of the node. */
 const struct mb_hold *mb_node_hold(struct mb_worker *w, const struct mb_split_table *t, const struct mb_split_row *row, int rank);

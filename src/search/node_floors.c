@@ -142,6 +142,21 @@ double mb_node_flight_floor(const struct mb_worker *w, const double *kept, doubl
 	return sum / w->p.pp;
 }
 
+/*
+ * Where layers without recompute do not fit, the share of what they keep that has to go costs time: about a third more
+ * for layers recomputed whole.
+ */
+double mb_node_guess(const struct mb_worker *w, double step_s)
+{
+	double flight = 0, over;
+
+	for (int i = 0; i < w->cache.slots.count; i++)
+		flight += w->decoder_layers[i] * w->states->kinds[w->cache.slots.kind[i]].saved_bytes;
+	flight *= mb_smaller((double)w->micro_batches, w->p.pp) / w->p.pp;
+	over = w->states_bytes + flight - w->limit_bytes;
+	return step_s * (over > 0 ? 1 + over / flight / 3 : 1);
+}
+
 /* Most that `room_s` can hold of what is worth `value` and takes layer_s each; parts count. */
 static double most_worth(const struct mb_worker *w, const double *value, const double *layer_s, double room_s)
 {

@@ -33,13 +33,15 @@ static int by_floor(const void *a, const void *b)
 	return 0;
 }
 
-/* Sizes with the best plans so far first, so that what is worth a look is soon known. */
-static int by_found(const void *a, const void *b)
+/* Sizes with the best plans so far first, then those that may have them, so that what is worth a look is soon known. */
+static int by_promise(const void *a, const void *b)
 {
 	const struct mb_sizes *x = a, *y = b;
 
 	if (x->found_s < y->found_s || x->found_s > y->found_s)
 		return x->found_s < y->found_s ? -1 : 1;
+	if (x->guess_s < y->guess_s || x->guess_s > y->guess_s)
+		return x->guess_s < y->guess_s ? -1 : 1;
 	return by_floor(a, b);
 }
 
@@ -91,7 +93,7 @@ static bool fill_floors(struct mb_walk *w, struct mb_worker *k)
 		last = *n;
 		n->family = i == 0 ? 0 : w->nodes[i - 1].family + !same_layers(n, &w->nodes[i - 1]);
 		n->step_s = mb_node_passes(k, n) * model_s[facts];
-		n->found_s = INFINITY;
+		n->guess_s = n->found_s = INFINITY;
 	}
 	w->families = calloc(w->node_count > 0 ? (size_t)w->nodes[w->node_count - 1].family + 1 : 1, sizeof *w->families);
 	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_floor);
@@ -165,6 +167,7 @@ static enum mb_bound enter(struct mb_walk *w, struct mb_worker *k, struct mb_siz
 		return bound;
 	mb_node_weigh(k);
 	k->states_bytes = mb_node_states_floor(k);
+	n->guess_s = mb_node_guess(k, n->step_s);
 	n->too_large = k->states_bytes * (1 - 1e-9) > k->limit_bytes;
 	if (n->too_large && k->goal.aim != MB_AIM_CLOSEST)
 		return MB_BY_MEMORY;
@@ -236,22 +239,23 @@ static void run_pass(struct mb_walk *w)
 
 /*
  * Passes with a limit of the step that widens until as many plans as are wanted lie within it: a pass costs little while
- * its limit is below what fits, and each finds the sizes that the next one takes up first.
+ * its limit is below what fits, and each finds the sizes that the next one takes up first. Once plans were costed, a
+ * limit that is too wide is soon narrowed by those found.
  */
 static void run_limited(struct mb_walk *w)
 {
-	const double wide = 4, step = 1.05, small_step = 1.02;
+	const double most = 4, step = 1.05, wide_step = 1.08, small_step = 1.02;
 	struct mb_best *best = w->best, empty = *best;
-	double least = least_step_s(w);
+	double least = least_step_s(w), factor = step;
 
-	for (double factor = step;; factor *= factor > 2 ? 2 : best->count > 0 ? small_step : step) {
+	for (;;) {
 		*best = empty;
-		best->max_step_s = factor > wide ? empty.max_step_s : mb_smaller(least * factor, empty.max_step_s);
+		best->max_step_s = factor > most ? empty.max_step_s : mb_smaller(least * factor, empty.max_step_s);
 		run_pass(w);
-		if (best->fits > 0)
-			qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_found);
+		qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_promise);
 		if ((best->count == best->wanted && best->has_fit) || !(best->max_step_s < empty.max_step_s))
 			break;
+		factor *= factor > 2 ? 2 : best->count > 0 ? small_step : w->tally.costed > 0 ? wide_step : step;
 	}
 	best->max_step_s = empty.max_step_s;
 }
