@@ -210,6 +210,7 @@ static struct mb_visit *visit_of(struct mb_walk *w, struct mb_worker *k)
 	v->finish_ps = mb_arena_alloc(&k->arena, MB_MAX_STAGES * sizeof *v->finish_ps);
 	v->known = mb_arena_alloc(&k->arena, MB_KNOWN_PIECES * sizeof *v->known);
 	v->least = mb_arena_alloc(&k->arena, (size_t)(w->splits.piece_count + 1) * sizeof *v->least);
+	v->least_hold_s = mb_arena_alloc(&k->arena, (size_t)(w->splits.holding_count + 1) * sizeof *v->least_hold_s);
 	return v;
 }
 
@@ -236,11 +237,36 @@ static int legal_stages(struct mb_visit *v, struct stages ret[MB_MAX_SIZES], int
 	return count;
 }
 
+/* The same by the work of each rank alone, which many splits share. */
+static double least_work(struct mb_visit *v, const struct mb_kind_row *least)
+{
+	const struct mb_slots *slots = &v->w->cache.slots;
+	double most = 0;
+
+	for (int i = 0; i < v->row->run_count; i++) {
+		int holding = v->row->holding[v->row->runs[i].first];
+		double *s = &v->least_hold_s[holding];
+
+		if (*s < 0) {
+			const uint16_t *layers = v->walk->splits.holdings[holding].kinds;
+
+			*s = 0;
+			for (int k = 0; k < slots->count; k++)
+				*s += layers[slots->kind[k]] > 0 ? layers[slots->kind[k]] * least[k].gpu_s : 0;
+		}
+		most = mb_larger(most, *s);
+	}
+	return (double)v->w->micro_batches * most;
+}
+
 /* Bound of the step under the split by the least times of its pieces, each worked out once for all splits. */
 static double least_step(struct mb_visit *v, const struct mb_kind_row *least)
 {
 	const struct mb_splits *s = v->w->splits;
+	double work_s = least_work(v, least);
 
+	if (mb_best_bound(&v->w->goal, work_s, 0) != MB_WORTH)
+		return work_s;
 	for (int i = 0; i < v->row->piece_count; i++) {
 		struct mb_piece_time *t = &v->least[v->row->pieces[i]];
 
@@ -290,6 +316,8 @@ static void start_splits(struct mb_visit *v)
 		v->hold[r] = &nothing;
 	for (int i = 0; i < v->walk->splits.piece_count; i++)
 		v->least[i].step_s = -1;
+	for (int i = 0; i < v->walk->splits.holding_count; i++)
+		v->least_hold_s[i] = -1;
 }
 
 double mb_visit_least_step(struct mb_walk *w, struct mb_worker *k)

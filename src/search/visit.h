@@ -91,6 +91,7 @@ struct mb_visit {
 	struct mb_chunk_costs costs;
 	struct mb_piece_cost *known;    /* [MB_KNOWN_PIECES], by hash: what was worked out last */
 	struct mb_piece_time { double step_s, forward_s; } *least;      /* by interned piece: of no choice alive under the node less */
+	double *least_hold_s;           /* by interned holding, the same; negative: not known yet */
 };
 
 enum { MB_MAX_FITTING = 64 };
