@@ -20,6 +20,7 @@ struct enumeration {
 	struct mb_plan p;
 	struct cell *cells;             /* hashed; a full table is emptied into the tally */
 	int cell_count;
+	struct { bool known; int rule; } *tables;       /* what the virtual stages of a table break of the pipeline's rules; -1: nothing */
 };
 
 static const enum mb_plan_key size_axes[] = { MB_P_TP, MB_P_CP, MB_P_PP, MB_P_EP, MB_P_ETP, MB_P_MBS };
@@ -95,14 +96,22 @@ static struct cell *cell_of(struct enumeration *e, const struct mb_legal_class *
 }
 
 /* First rule that the virtual stages or every split of them breaks; -1: none. */
-static int broken_by(const struct mb_walk *w, struct mb_plan *p, const struct mb_split_table *t)
+static int broken_by(struct enumeration *e, const struct mb_split_table *t)
 {
-	int rule = mb_legality_broken(&w->legality, p, MB_P_VP);
+	const struct mb_legality *l = &e->w->legality;
+	size_t at = (size_t)(t - e->w->splits.table);
+	int other = mb_legality_broken_other(l, &e->p, MB_P_VP), rule;
 
+	if (!e->tables[at].known)
+		e->tables[at].rule = mb_legality_broken_pipeline(l, &e->p, MB_P_VP);
+	e->tables[at].known = true;
+	rule = e->tables[at].rule;
+	if (other >= 0 && (rule < 0 || other < rule))
+		rule = other;
 	if (rule >= 0 || t->legal)
 		return rule;
-	mb_axis_copy(MB_P_SPLIT, &t->rows[0].plan, p);
-	return mb_legality_broken(&w->legality, p, MB_P_SPLIT);
+	mb_axis_copy(MB_P_SPLIT, &t->rows[0].plan, &e->p);
+	return mb_legality_broken(l, &e->p, MB_P_SPLIT);
 }
 
 /*
@@ -131,7 +140,7 @@ static double count_splits(struct enumeration *e, int broken, bool *ret_flat)
 		cell = cell_of(e, class, groups, mb_space_recompute_layers(w->s, e->p.pp, e->p.vp));
 		w->rules.considered += t->count * cell->candidates;
 		if (rule < 0)
-			rule = broken_by(w, &e->p, t);
+			rule = broken_by(e, t);
 		if (rule >= 0) {
 			w->rules.rules[rule] += t->count * cell->candidates;
 		} else {
@@ -174,10 +183,12 @@ bool mb_walk_init(struct mb_walk *w, struct mb_space *s)
 	mb_legality_fill(s, &w->legality);
 	e.p.vp = 1;
 	e.cells = calloc(CELLS, sizeof *e.cells);
-	ok = e.cells && enumerate(&e, 0, -1);
+	e.tables = calloc((size_t)w->splits.count + 1, sizeof *e.tables);
+	ok = e.cells && e.tables && enumerate(&e, 0, -1);
 	if (ok)
 		tally_cells(&e);
 	free(e.cells);
+	free(e.tables);
 	return ok;
 }
 

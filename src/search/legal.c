@@ -44,6 +44,29 @@ int mb_legality_broken(const struct mb_legality *l, const struct mb_plan *p, enu
 	return -1;
 }
 
+static int broken_of(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis, bool pipeline)
+{
+	const unsigned keys = 1u << MB_P_PP | 1u << MB_P_VP | 1u << MB_P_SPLIT;
+
+	for (int i = 0; i < l->due_count[axis]; i++) {
+		const struct mb_rule *rule = &mb_rules[l->due[axis][i]];
+
+		if (((rule->reads & ~keys) == 0) == pipeline && !rule->holds(&l->s->c, p))
+			return l->due[axis][i];
+	}
+	return -1;
+}
+
+int mb_legality_broken_pipeline(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis)
+{
+	return broken_of(l, p, axis, true);
+}
+
+int mb_legality_broken_other(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis)
+{
+	return broken_of(l, p, axis, false);
+}
+
 static struct mb_choices *axis_of(const struct mb_legality *l, enum mb_plan_key axis)
 {
 	return &l->s->axis[axis];
