@@ -192,8 +192,11 @@ static double hidden_share(const struct mb_case *c, const struct mb_plan *p, con
  */
 double mb_clock_boost(const struct mb_params *k, double busy_s, double all_s)
 {
-	double idle = all_s > 0 ? mb_smaller(mb_larger(0.85 - busy_s / all_s, 0), 0.4) : 0;
+	double idle;
 
+	if (k->power_boost_frac <= 0 || busy_s >= 0.85 * all_s)
+		return 1;
+	idle = mb_smaller(0.85 - busy_s / all_s, 0.4);
 	return 1 + k->power_boost_frac * idle / 0.4;
 }
 

@@ -147,12 +147,18 @@ static void narrow(struct mb_worker *k, const struct mb_sizes *n)
 	mb_rows_narrow(&k->cache, k->rows, k->limit_s, step_s);
 }
 
-static enum mb_bound enter(struct mb_walk *w, struct mb_worker *k, struct mb_sizes *n)
+/* By what is known of the node already. */
+static enum mb_bound known_bound(const struct mb_worker *k, const struct mb_sizes *n)
 {
-	enum mb_bound bound = mb_best_bound(&k->goal, n->step_s, 0);
-
 	if (n->too_large && k->goal.aim != MB_AIM_CLOSEST)
 		return MB_BY_MEMORY;
+	return mb_best_bound(&k->goal, n->step_s, 0);
+}
+
+static enum mb_bound enter(struct mb_walk *w, struct mb_worker *k, struct mb_sizes *n)
+{
+	enum mb_bound bound = known_bound(k, n);
+
 	while (bound == MB_WORTH && n->bound < MB_BOUND_LAYERS) {
 		refine(w, k, n);
 		bound = mb_best_bound(&k->goal, n->step_s, 0);
@@ -209,14 +215,18 @@ static void work(void *context, int thread)
 	struct mb_walk *w = context;
 	struct mb_worker *k = &w->workers[thread];
 
+	refresh(w, k);  /* and before each node that it does not exclude: goals only grow harder */
 	for (int i = mb_pool_next(&w->next); i < w->node_count; i = mb_pool_next(&w->next)) {
 		enum mb_bound bound;
 
 		if (!mb_walk_is_near(w, &w->nodes[i], 0, NULL))
 			continue;
-		refresh(w, k);
 		k->node = &w->nodes[i];
-		bound = enter(w, k, k->node);
+		bound = known_bound(k, k->node);
+		if (bound == MB_WORTH) {
+			refresh(w, k);
+			bound = enter(w, k, k->node);
+		}
 		if (bound == MB_WORTH && !mb_visit_node(w, k, &w->nodes[i]))
 			bound = MB_BY_MEMORY;
 		if (bound != MB_WORTH)
@@ -252,7 +262,8 @@ static void run_limited(struct mb_walk *w)
 		*best = empty;
 		best->max_step_s = factor > most ? empty.max_step_s : mb_smaller(least * factor, empty.max_step_s);
 		run_pass(w);
-		qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_promise);
+		if (w->tally.costed > 0)
+			qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_promise);
 		if ((best->count == best->wanted && best->has_fit) || !(best->max_step_s < empty.max_step_s))
 			break;
 		factor *= factor > 2 ? 2 : best->count > 0 ? small_step : w->tally.costed > 0 ? wide_step : step;
