@@ -418,7 +418,7 @@ static void check_seed(uint64_t seed)
 
 	make_space(s, seed);
 	mb_space_fill(&s->q, s->q.c.run.gpus, &s->arena, space);
-	cr_assert(mb_walk_init(w, space));
+	cr_assert(mb_walk_init(w, space, 1));
 	mb_best_init(&best, MB_AIM_STEP, TOP, &s->arena);
 	mb_best_init(&b.best, MB_AIM_STEP, TOP, &s->arena);
 	if (w->rules.considered < MAX_POINTS) {

@@ -15,9 +15,14 @@ struct cell {
 
 enum { CELLS = 1 << 12 };
 
+/* A thread's part: nodes and counts of its own. */
 struct enumeration {
-	struct mb_walk *w;
+	struct mb_walk *w;              /* legality and splits, which all share */
 	struct mb_plan p;
+	struct mb_sizes *nodes;
+	int node_count, node_capacity;
+	struct mb_tally rules;
+	bool failed;
 	struct cell *cells;             /* hashed; a full table is emptied into the tally */
 	int cell_count;
 	struct { bool known; int rule; } *tables;       /* what the virtual stages of a table break of the pipeline's rules; -1: nothing */
@@ -34,30 +39,44 @@ static void set_size(struct mb_plan *p, enum mb_plan_key axis, int value)
 	*at[axis] = value;
 }
 
-static bool add_node(struct mb_walk *w, const struct mb_plan *p, bool flat, double points)
+static bool grow(struct mb_sizes **nodes, int *capacity, int count)
 {
-	if (w->node_count == w->node_capacity) {
-		int capacity = w->node_capacity ? 2 * w->node_capacity : 4096;
-		struct mb_sizes *nodes = realloc(w->nodes, (size_t)capacity * sizeof *nodes);
+	int wanted = *capacity ? *capacity : 4096;
+	struct mb_sizes *grown;
 
-		if (!nodes)
-			return false;
-		w->nodes = nodes;
-		w->node_capacity = capacity;
-	}
-	w->nodes[w->node_count++] = (struct mb_sizes){ p->tp, p->cp, p->pp, p->ep, p->etp, p->micro_batch_size, flat, false, MB_BOUND_UNROUTED, 0, 0, 0, 0, points };
+	if (count <= *capacity)
+		return true;
+	while (wanted < count)
+		wanted *= 2;
+	grown = realloc(*nodes, (size_t)wanted * sizeof *grown);
+	if (!grown)
+		return false;
+	*nodes = grown;
+	*capacity = wanted;
+	return true;
+}
+
+static bool add_node(struct enumeration *e, bool flat, double points)
+{
+	const struct mb_plan *p = &e->p;
+
+	if (!grow(&e->nodes, &e->node_capacity, e->node_count + 1))
+		return false;
+	e->nodes[e->node_count++] = (struct mb_sizes){ .tp = p->tp, .cp = p->cp, .pp = p->pp, .ep = p->ep, .etp = p->etp,
+		.mbs = p->micro_batch_size, .flat = flat, .bound = MB_BOUND_UNROUTED, .points = points };
 	return true;
 }
 
 /* Points that rules about the inner axes exclude. */
-static void tally_cell(struct mb_walk *w, const struct cell *cell)
+static void tally_cell(struct enumeration *e, const struct cell *cell)
 {
+	const struct mb_legality *l = &e->w->legality;
 	const struct mb_legal_class *c = cell->class;
 	const struct mb_groups *g = cell->groups;
-	double times[MB_GROWTHS], tail = 0, *rules = w->rules.rules;
+	double times[MB_GROWTHS], tail = 0, *rules = e->rules.rules;
 
 	for (int k = 0; k < MB_GROWTHS; k++) {
-		times[k] = mb_legality_choices(&w->legality, k, cell->layers);
+		times[k] = mb_legality_choices(l, k, cell->layers);
 		tail += c->tail[k] * times[k];
 	}
 	for (int r = 0; r < mb_rule_count; r++) {
@@ -73,7 +92,7 @@ static void tally_cells(struct enumeration *e)
 {
 	for (int i = 0; i < CELLS; i++)
 		if (e->cells[i].splits > 0)
-			tally_cell(e->w, &e->cells[i]);
+			tally_cell(e, &e->cells[i]);
 	memset(e->cells, 0, CELLS * sizeof *e->cells);
 	e->cell_count = 0;
 }
@@ -138,11 +157,11 @@ static double count_splits(struct enumeration *e, int broken, bool *ret_flat)
 		if (!class || (vps[i] > 1) != (vps[i - 1] > 1))         /* knows only whether there are virtual stages */
 			class = mb_legality_class(&w->legality, &e->p);
 		cell = cell_of(e, class, groups, mb_space_recompute_layers(w->s, e->p.pp, e->p.vp));
-		w->rules.considered += t->count * cell->candidates;
+		e->rules.considered += t->count * cell->candidates;
 		if (rule < 0)
 			rule = broken_by(e, t);
 		if (rule >= 0) {
-			w->rules.rules[rule] += t->count * cell->candidates;
+			e->rules.rules[rule] += t->count * cell->candidates;
 		} else {
 			cell->splits += t->count;
 			*ret_flat &= vps[i] <= 1;
@@ -161,7 +180,7 @@ static bool enumerate(struct enumeration *e, int level, int broken)
 		bool flat;
 		double points = count_splits(e, broken, &flat);
 
-		return !(points > 0) || add_node(e->w, &e->p, flat, points);
+		return !(points > 0) || add_node(e, flat, points);
 	}
 	n = mb_space_sizes(e->w->s, size_axes[level], &e->p, sizes);
 	for (int i = 0; i < n; i++) {
@@ -172,23 +191,95 @@ static bool enumerate(struct enumeration *e, int level, int broken)
 	return true;
 }
 
-bool mb_walk_init(struct mb_walk *w, struct mb_space *s)
+/* ---- threads ---- */
+
+/* Sizes of the first two axes, and the first rule that they break. */
+struct unit { int tp, cp, broken; };
+
+struct enumerations {
+	struct unit *units;
+	int unit_count, next;
+	struct enumeration *of;         /* [threads] */
+};
+
+static void enumerate_units(void *context, int thread)
 {
-	struct enumeration e = { .w = w, .p = s->q->c.run.plan };
+	struct enumerations *all = context;
+	struct enumeration *e = &all->of[thread];
+
+	for (int i = mb_pool_next(&all->next); i < all->unit_count && !e->failed; i = mb_pool_next(&all->next)) {
+		e->p.tp = all->units[i].tp;
+		e->p.cp = all->units[i].cp;
+		e->failed = !enumerate(e, 2, all->units[i].broken);
+	}
+	tally_cells(e);
+}
+
+static void fill_units(struct mb_walk *w, struct mb_plan p, struct enumerations *ret)
+{
+	int tps[MB_MAX_SIZES], n = mb_space_sizes(w->s, MB_P_TP, &p, tps);
+
+	ret->units = mb_arena_alloc(w->s->arena, (size_t)n * MB_MAX_SIZES * sizeof *ret->units);
+	for (int i = 0; i < n; i++) {
+		int cps[MB_MAX_SIZES], count, broken;
+
+		p.tp = tps[i];
+		broken = mb_legality_broken(&w->legality, &p, MB_P_TP);
+		count = mb_space_sizes(w->s, MB_P_CP, &p, cps);
+		for (int j = 0; j < count; j++) {
+			p.cp = cps[j];
+			ret->units[ret->unit_count++] = (struct unit){ tps[i], cps[j],
+				broken >= 0 ? broken : mb_legality_broken(&w->legality, &p, MB_P_CP) };
+		}
+	}
+}
+
+static bool start_enumeration(struct mb_walk *w, const struct mb_plan *p, struct enumeration *ret)
+{
+	ret->w = w;
+	ret->p = *p;
+	ret->cells = calloc(CELLS, sizeof *ret->cells);
+	ret->tables = calloc((size_t)w->splits.count + 1, sizeof *ret->tables);
+	return ret->cells && ret->tables;
+}
+
+/* What a thread found becomes the walk's. */
+static bool take(struct mb_walk *w, struct enumeration *e)
+{
+	bool ok = !e->failed && grow(&w->nodes, &w->node_capacity, w->node_count + e->node_count);
+
+	if (ok && e->node_count > 0)
+		memcpy(w->nodes + w->node_count, e->nodes, (size_t)e->node_count * sizeof *e->nodes);
+	w->node_count += ok ? e->node_count : 0;
+	mb_tally_add(&w->rules, &e->rules);
+	free(e->nodes);
+	free(e->cells);
+	free(e->tables);
+	return ok;
+}
+
+bool mb_walk_init(struct mb_walk *w, struct mb_space *s, int threads)
+{
+	struct mb_plan p = s->q->c.run.plan;
+	struct enumerations all = { .next = 0 };
 	bool ok;
 
 	memset(w, 0, sizeof *w);
 	w->s = s;
+	threads = mb_pool_threads(threads);
 	mb_splits_fill(s, &w->splits);
-	mb_legality_fill(s, &w->legality);
-	e.p.vp = 1;
-	e.cells = calloc(CELLS, sizeof *e.cells);
-	e.tables = calloc((size_t)w->splits.count + 1, sizeof *e.tables);
-	ok = e.cells && e.tables && enumerate(&e, 0, -1);
-	if (ok)
-		tally_cells(&e);
-	free(e.cells);
-	free(e.tables);
+	all.of = calloc((size_t)threads, sizeof *all.of);
+	ok = mb_legality_fill(s, &w->legality) && all.of;
+	p.vp = 1;
+	for (int i = 0; ok && i < threads; i++)
+		ok = start_enumeration(w, &p, &all.of[i]);
+	if (ok) {
+		fill_units(w, p, &all);
+		mb_pool_start(threads, enumerate_units, &all);
+	}
+	for (int i = 0; all.of && i < threads; i++)
+		ok &= take(w, &all.of[i]);
+	free(all.of);
 	return ok;
 }
 
@@ -196,4 +287,5 @@ void mb_walk_free(struct mb_walk *w)
 {
 	free(w->nodes);
 	free(w->families);
+	mb_legality_free(&w->legality);
 }

@@ -372,15 +372,12 @@ static bool is_extreme(const struct mb_legality *l, const struct mb_legal_class 
 	return true;
 }
 
-const struct mb_legal_class *mb_legality_class(struct mb_legality *l, const struct mb_plan *p)
+static struct mb_legal_class *new_class(struct mb_legality *l, const struct mb_plan *p, unsigned facts)
 {
-	unsigned facts = mb_space_facts(l->s, p);
 	struct descent d = { .l = l, .p = *p };
 	size_t most = 1;
 
-	if (l->classes[facts])
-		return l->classes[facts];
-	d.c = l->classes[facts] = mb_arena_alloc(l->s->arena, sizeof *d.c);
+	d.c = mb_arena_alloc(l->s->arena, sizeof *d.c);
 	d.c->facts = facts;
 	d.c->features = 1;
 	for (int i = 3; i >= 0; i--) {
@@ -396,45 +393,21 @@ const struct mb_legal_class *mb_legality_class(struct mb_legality *l, const stru
 	return d.c;
 }
 
-static bool same_time(const struct mb_legality *l, const struct mb_feature *a, const struct mb_feature *b)
+const struct mb_legal_class *mb_legality_class(struct mb_legality *l, const struct mb_plan *p)
 {
-	return l->timed_dispatcher[a->dispatcher] == l->timed_dispatcher[b->dispatcher] && a->overlap == b->overlap && a->shared == b->shared && a->graph == b->graph;
-}
+	unsigned facts = mb_space_facts(l->s, p);
+	struct mb_legal_class *c = __atomic_load_n(&l->classes[facts], __ATOMIC_ACQUIRE);
 
-/* Delayed weight gradients cost what the overlap without them costs. */
-static bool is_twin(const struct mb_legality *l, const struct mb_feature *f)
-{
-	const struct mb_choice *of = axis_of(l, MB_P_EP_OVERLAP)->of;
-
-	return f->overlap > 1 && of[f->overlap].plan.delay_wgrad_compute && of[1].plan.overlap_moe_expert_parallel_comm;
-}
-
-const struct mb_feature *mb_legality_extremes(struct mb_legality *l, const struct mb_plan *p, int *ret_count)
-{
-	unsigned facts = mb_space_facts(l->s, p) & ~(unsigned)MB_FACT_VP;
-	const struct mb_legal_class *c[2];
-	struct mb_plan one = *p;
-	int n = 0;
-
-	*ret_count = l->extreme_count[facts];
-	if (l->extremes[facts])
-		return l->extremes[facts];
-	one.vp = 1;
-	c[0] = mb_legality_class(l, &one);
-	one.vp = p->pp > 1 ? 2 : 1;
-	c[1] = mb_legality_class(l, &one);
-	l->extremes[facts] = mb_arena_alloc(l->s->arena, (size_t)(c[0]->count + c[1]->count + 1) * sizeof *l->extremes[facts]);
-	for (int i = 0; i < c[0]->count + c[1]->count; i++) {
-		const struct mb_legal *y = i < c[0]->count ? &c[0]->of[i] : &c[1]->of[i - c[0]->count];
-		bool known = !y->extreme || is_twin(l, &y->f);
-
-		for (int j = 0; j < n && !known; j++)
-			known = same_time(l, &l->extremes[facts][j], &y->f);
-		if (!known)
-			l->extremes[facts][n++] = y->f;
+	if (c)
+		return c;
+	mb_lock_take(l->lock);
+	c = l->classes[facts];
+	if (!c) {
+		c = new_class(l, p, facts);
+		__atomic_store_n(&l->classes[facts], c, __ATOMIC_RELEASE);
 	}
-	*ret_count = l->extreme_count[facts] = n;
-	return l->extremes[facts];
+	mb_lock_leave(l->lock);
+	return c;
 }
 
 double mb_legality_grown(const struct mb_legality *l, const double by_growth[MB_GROWTHS], int layers)
@@ -467,7 +440,7 @@ static void fill_dispatchers(struct mb_legality *l)
 			l->timed_dispatcher[i]++;
 }
 
-void mb_legality_fill(struct mb_space *s, struct mb_legality *ret)
+bool mb_legality_fill(struct mb_space *s, struct mb_legality *ret)
 {
 	size_t cells;
 
@@ -482,5 +455,12 @@ void mb_legality_fill(struct mb_space *s, struct mb_legality *ret)
 	ret->recompute_broken = mb_arena_alloc(s->arena, cells * (MB_MAX_REPS + 1));
 	cells = 2 * MB_OFF_KINDS * (size_t)s->axis[MB_P_DISPATCHER].count * (size_t)s->axis[MB_P_EP_OVERLAP].count * (size_t)s->axis[MB_P_GRAPH].count;
 	ret->off_sets = mb_arena_alloc(s->arena, cells * sizeof *ret->off_sets);
-	ret->groups = mb_arena_alloc(s->arena, 4096 * sizeof *ret->groups);
+	ret->groups = mb_arena_alloc(s->arena, MB_MAX_GROUPS * sizeof *ret->groups);
+	ret->lock = mb_lock_new();
+	return ret->lock != NULL;
+}
+
+void mb_legality_free(struct mb_legality *l)
+{
+	mb_lock_free(l->lock);
 }

@@ -5,9 +5,10 @@
 #ifndef MBSIM_SEARCH_LEGAL_H
 #define MBSIM_SEARCH_LEGAL_H
 
+#include "search/pool.h"
 #include "search/space.h"
 
-enum { MB_MAX_REPS = 256, MB_OFF_WORDS = 12, MB_OFF_KINDS = 6, MB_MAX_RULES = 256 };
+enum { MB_MAX_REPS = 256, MB_OFF_WORDS = 12, MB_OFF_KINDS = 6, MB_MAX_RULES = 256, MB_MAX_GROUPS = 4096 };
 
 /* Choices of one axis each, by index. */
 struct mb_group { uint8_t sp, cp_comm, tp_overlap; };            /* around tp and cp */
@@ -45,6 +46,7 @@ struct mb_legal_class {
 
 struct mb_legality {
 	struct mb_space *s;
+	struct mb_lock *lock;           /* classes, extremes and groups are filled behind it when they are asked for */
 	int rep_count;
 	uint16_t rep[MB_MAX_REPS];      /* recompute choices that stand for all that rules treat alike */
 	uint8_t rep_off[MB_MAX_REPS];   /* kind for offloading */
@@ -68,7 +70,9 @@ struct mb_legality {
 	int due_count[MB_P_COUNT];
 };
 
-void mb_legality_fill(struct mb_space *s, struct mb_legality *ret);
+/* False when there is no lock to be had. */
+bool mb_legality_fill(struct mb_space *s, struct mb_legality *ret);
+void mb_legality_free(struct mb_legality *l);
 
 /* `p`: any plan with these facts, outer axes set. */
 const struct mb_legal_class *mb_legality_class(struct mb_legality *l, const struct mb_plan *p);

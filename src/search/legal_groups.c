@@ -29,16 +29,12 @@ static int group_broken(const struct mb_legality *l, const struct mb_group *g, s
 	return -1;
 }
 
-const struct mb_groups *mb_legality_groups(struct mb_legality *l, const struct mb_plan *p)
+static struct mb_groups *new_groups(struct mb_legality *l, const struct mb_plan *p)
 {
 	int sps = l->s->axis[MB_P_SP].count, cps = l->s->axis[MB_P_CP_COMM].count, tpos = l->s->axis[MB_P_TP_OVERLAP].count;
 	unsigned facts = mb_space_facts(l->s, p);
-	struct mb_groups *g;
+	struct mb_groups *g = mb_arena_alloc(l->s->arena, sizeof *g);
 
-	for (int i = 0; i < l->group_count; i++)
-		if (l->groups[i]->tp == p->tp && l->groups[i]->cp == p->cp)
-			return l->groups[i];
-	g = l->groups[l->group_count++] = mb_arena_alloc(l->s->arena, sizeof *g);
 	*g = (struct mb_groups){ .tp = p->tp, .cp = p->cp };
 	g->of = mb_arena_alloc(l->s->arena, (size_t)(sps * cps * tpos) * sizeof *g->of);
 	for (int i = 0; i < sps * cps * tpos; i++) {
@@ -55,4 +51,28 @@ const struct mb_groups *mb_legality_groups(struct mb_legality *l, const struct m
 			g->of[g->count++] = one;
 	}
 	return g;
+}
+
+static const struct mb_groups *find_groups(const struct mb_legality *l, const struct mb_plan *p, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (l->groups[i]->tp == p->tp && l->groups[i]->cp == p->cp)
+			return l->groups[i];
+	return NULL;
+}
+
+const struct mb_groups *mb_legality_groups(struct mb_legality *l, const struct mb_plan *p)
+{
+	const struct mb_groups *known = find_groups(l, p, __atomic_load_n(&l->group_count, __ATOMIC_ACQUIRE));
+
+	if (known)
+		return known;
+	mb_lock_take(l->lock);
+	known = find_groups(l, p, l->group_count);
+	if (!known) {
+		known = l->groups[l->group_count] = new_groups(l, p);
+		__atomic_store_n(&l->group_count, l->group_count + 1, __ATOMIC_RELEASE);
+	}
+	mb_lock_leave(l->lock);
+	return known;
 }

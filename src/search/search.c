@@ -106,7 +106,7 @@ static bool search_gpus(struct search *s, int gpus, int wanted)
 
 	s->top.count = s->front.count = s->closest.count = 0;
 	mb_space_fill(s->q, gpus, s->arena, &s->space);
-	ok = mb_walk_init(&walk, &s->space);
+	ok = mb_walk_init(&walk, &s->space, s->options->threads);
 	if (ok && s->options->objective == MB_OBJECTIVE_MEMORY) {
 		ok = pass_memory(s, &walk, wanted);
 	} else if (ok) {
@@ -138,7 +138,7 @@ static bool find_fastest_of(struct search *s, const int *gpus)
 		struct mb_walk walk;
 
 		mb_space_fill(s->q, *gpus, s->arena, &s->space);
-		ok = mb_walk_init(&walk, &s->space) && find_fastest(s, &walk, &s->fastest_s);
+		ok = mb_walk_init(&walk, &s->space, s->options->threads) && find_fastest(s, &walk, &s->fastest_s);
 		mb_walk_free(&walk);
 	}
 	return ok;

@@ -72,33 +72,48 @@ static bool same_layers(const struct mb_sizes *a, const struct mb_sizes *b)
 	return a->tp == b->tp && a->cp == b->cp && a->mbs == b->mbs && a->ep == b->ep && a->etp == b->etp && (a->pp > 1) == (b->pp > 1);
 }
 
-/* Neighbours in this order share their layers. */
-static bool fill_floors(struct mb_walk *w, struct mb_worker *k)
+/* Nodes [from, to) of those in order of their rows: neighbours share their layers. */
+static void fill_block(struct mb_walk *w, struct mb_worker *k, int from, int to)
 {
-	struct mb_sizes last = { 0 };
 	double model_s[MB_FACTS];       /* of these tp, cp and mbs; 0: not known yet */
 
-	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_rows);
-	for (int i = 0; i < w->node_count; i++) {
-		struct mb_sizes *n = &w->nodes[i];
+	for (int i = from; i < to; i++) {
+		struct mb_sizes *n = &w->nodes[i], *last = i > from ? n - 1 : NULL;
 		struct mb_plan p;
 		unsigned facts;
 
 		mb_node_plan(k, n, &p);
 		facts = mb_space_facts(w->s, &p);
-		if (n->tp != last.tp || n->cp != last.cp || n->mbs != last.mbs)
+		if (!last || n->tp != last->tp || n->cp != last->cp || n->mbs != last->mbs)
 			memset(model_s, 0, sizeof model_s);
 		if (!(model_s[facts] > 0))
 			model_s[facts] = mb_floors_crude(&k->floors, &p, mb_legality_groups(&w->legality, &p), false);
-		last = *n;
-		n->family = i == 0 ? 0 : w->nodes[i - 1].family + !same_layers(n, &w->nodes[i - 1]);
 		n->step_s = mb_node_passes(k, n) * model_s[facts];
 		n->guess_s = n->found_s = INFINITY;
 	}
+}
+
+static void fill_blocks(void *context, int thread)
+{
+	enum { BLOCK = 1024 };
+	struct mb_walk *w = context;
+
+	for (int from = BLOCK * mb_pool_next(&w->next); from < w->node_count; from = BLOCK * mb_pool_next(&w->next))
+		fill_block(w, &w->workers[thread], from, from + BLOCK < w->node_count ? from + BLOCK : w->node_count);
+}
+
+static bool fill_floors(struct mb_walk *w)
+{
+	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_rows);
+	for (int i = 1; i < w->node_count; i++)
+		w->nodes[i].family = w->nodes[i - 1].family + !same_layers(&w->nodes[i], &w->nodes[i - 1]);
 	w->families = calloc(w->node_count > 0 ? (size_t)w->nodes[w->node_count - 1].family + 1 : 1, sizeof *w->families);
+	if (!w->families)
+		return false;
+	w->next = 0;
+	mb_pool_start(w->threads, fill_blocks, w);
 	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_floor);
-	w->floored = w->families != NULL;
-	return w->floored;
+	return w->floored = true;
 }
 
 /* Makes the bound of a node that is reached at all the next larger one. */
@@ -328,7 +343,7 @@ bool mb_walk_run(struct mb_walk *w, struct mb_best *best, const struct mb_search
 	if (ok) {
 		best->fit_peak_bytes = 0.97 * (double)w->s->c.hardware.usable_bytes;
 		probe(w);
-		ok = w->floored || fill_floors(w, &w->workers[0]);
+		ok = w->floored || fill_floors(w);
 	}
 	if (ok) {
 		if (best->aim == MB_AIM_STEP)

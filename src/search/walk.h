@@ -26,8 +26,8 @@ struct mb_walk {
 
 void mb_tally_add(struct mb_tally *to, const struct mb_tally *from);
 
-/* Enumerates the nodes; counts what rules exclude. False when memory is exhausted. */
-bool mb_walk_init(struct mb_walk *w, struct mb_space *s);
+/* Enumerates the nodes; counts what rules exclude. threads 0: as many as there are processors. False when memory is exhausted. */
+bool mb_walk_init(struct mb_walk *w, struct mb_space *s, int threads);
 void mb_walk_free(struct mb_walk *w);
 
 /* Offers an evaluated plan; what the worker compares bounds with is brought up to date. */
