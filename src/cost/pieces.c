@@ -192,7 +192,7 @@ static double event_bytes(const struct mb_plan *p, const struct mb_kind_pieces *
 	return backward > replay ? backward : replay;
 }
 
-static void fill_bytes(const struct mb_plan *p, const struct mb_kind_pieces *pieces, struct mb_treatment t, struct mb_kind_row *ret)
+void mb_kind_bytes_fill(const struct mb_plan *p, const struct mb_kind_pieces *pieces, struct mb_treatment t, struct mb_kind_row *ret)
 {
 	double offloaded = 0, removed = 0, kept = 0;
 
@@ -206,7 +206,7 @@ static void fill_bytes(const struct mb_plan *p, const struct mb_kind_pieces *pie
 		else
 			offloaded += s->bytes;
 	}
-	ret->offloaded_bytes = rint(mb_moved_frac(p, t) * offloaded);
+	ret->offloaded_bytes = offloaded > 0 ? rint(mb_moved_frac(p, t) * offloaded) : 0;
 	ret->saved_bytes = kept + (offloaded - ret->offloaded_bytes);
 	ret->event_bytes = event_bytes(p, pieces, t, removed, ret->offloaded_bytes);
 }
@@ -223,6 +223,6 @@ void mb_kind_row_fill(const struct mb_case *c, const struct mb_plan *p, const st
 		mb_brief_add(&sum, &pieces->replay[i].add);
 		host_s += pieces->replay[i].host_s;
 	}
-	fill_bytes(p, pieces, t, ret);
+	mb_kind_bytes_fill(p, pieces, t, ret);
 	mb_brief_row(c, p, d, &sum, host_s, pieces->once.sync_s, ret->offloaded_bytes, ret);
 }

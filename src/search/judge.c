@@ -197,20 +197,17 @@ static int widest_offloading(const struct mb_visit *v)
 	return -1;
 }
 
-/* Groups of tensors: whether moving all of them would do, if it took no time. */
-static bool may_offload_groups(struct mb_visit *v, const struct mb_sizes *n, int choice, const struct mb_kind_row *plain)
+/* Groups of tensors: whether moving those of a choice would do, if it took no time. */
+static bool may_offload_groups(struct mb_visit *v, const struct mb_sizes *n, int choice, int offload, const struct mb_kind_row *plain)
 {
+	double saved[MB_KIND_COUNT], event[MB_KIND_COUNT];
 	struct mb_kind_row rows[MB_KIND_COUNT];
-	const struct mb_kind_row *moved;
-	int widest = widest_offloading(v);
 
-	if (widest < 0)
-		return true;
-	moved = mb_rows_least_offloaded(&v->w->cache, v->w->rows, v->walk->legality.rep_of[choice], widest);
+	mb_rows_least_bytes(&v->w->cache, v->w->rows, v->walk->legality.rep_of[choice], offload, saved, event);
 	for (int i = 0; i < v->w->cache.slots.count; i++) {
 		rows[i] = plain[i];
-		rows[i].saved_bytes = moved[i].saved_bytes;
-		rows[i].event_bytes = mb_smaller(plain[i].event_bytes, moved[i].event_bytes);
+		rows[i].saved_bytes = saved[i];
+		rows[i].event_bytes = mb_smaller(plain[i].event_bytes, event[i]);
 	}
 	return judge_rows_under_node(v, n, rows, true, 0) == MB_WORTH;
 }
@@ -220,7 +217,8 @@ static enum mb_bound judge_offloading_under_node(struct mb_visit *v, const struc
 {
 	int rep = v->walk->legality.rep_of[choice];
 	enum mb_bound bound = MB_BY_MEMORY;
-	bool groups = may_offload_groups(v, n, choice, plain);
+	int widest = widest_offloading(v);
+	bool groups = widest < 0 || may_offload_groups(v, n, choice, widest, plain);
 
 	for (int i = 0; i < v->walk->s->axis[MB_P_OFFLOAD].count; i++) {
 		const struct mb_plan *o = mb_visit_offload(v, i);
@@ -229,7 +227,7 @@ static enum mb_bound judge_offloading_under_node(struct mb_visit *v, const struc
 		if (o->cpu_offloading)
 			worth = may_offload_layers(v, n, choice) && judge_rows_under_node(v, n, plain, false, 0) == MB_WORTH;
 		else if (o->fine_grained_activation_offloading)
-			worth = groups && judge_rows_under_node(v, n, mb_rows_least_offloaded(&v->w->cache, v->w->rows, rep, i), true, 0) == MB_WORTH;
+			worth = groups && (i == widest || may_offload_groups(v, n, choice, i, plain)) && judge_rows_under_node(v, n, mb_rows_least_offloaded(&v->w->cache, v->w->rows, rep, i), true, 0) == MB_WORTH;
 		else
 			worth = v->under_node.worth[choice] == MB_WORTH;
 		set_bit(v->under_node.may_fit[choice], i, worth);

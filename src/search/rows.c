@@ -201,6 +201,13 @@ const struct mb_kind_row *mb_rows_full(struct mb_rows_cache *cache, struct mb_ro
 	return v->full;
 }
 
+static struct mb_treatment treatment_of(const struct mb_rows_cache *cache, int rep, int offload)
+{
+	const struct mb_plan *o = &cache->l->s->axis[MB_P_OFFLOAD].of[offload].plan;
+
+	return (struct mb_treatment){ modules_of(cache, rep), o->offload_modules, o->cpu_offloading };
+}
+
 static size_t moved_index(const struct mb_rows_cache *cache, int rep, int offload)
 {
 	return (size_t)rep * (size_t)cache->l->s->axis[MB_P_OFFLOAD].count + (size_t)offload;
@@ -214,8 +221,7 @@ static size_t moved_count(const struct mb_rows_cache *cache)
 const struct mb_kind_row *mb_rows_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep, int offload)
 {
 	struct variant *v = variant_of(cache, r, group, f);
-	const struct mb_plan *o = &cache->l->s->axis[MB_P_OFFLOAD].of[offload].plan;
-	struct mb_treatment t = { modules_of(cache, rep), o->offload_modules, o->cpu_offloading };
+	struct mb_treatment t = treatment_of(cache, rep, offload);
 	struct mb_kind_row *rows;
 	size_t at = moved_index(cache, rep, offload);
 
@@ -315,6 +321,28 @@ const struct mb_kind_row *mb_rows_least_offloaded(struct mb_rows_cache *cache, s
 	if (!r->least_offloaded[at])
 		r->least_offloaded[at] = least_over(cache, r, rep, offload);
 	return r->least_offloaded[at];
+}
+
+void mb_rows_least_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int rep, int offload, double *ret_saved, double *ret_event)
+{
+	struct mb_treatment t = treatment_of(cache, rep, offload);
+
+	for (int i = 0; i < cache->slots.count; i++)
+		ret_saved[i] = ret_event[i] = INFINITY;
+	for (int e = 0; e < r->extreme_count; e++) {
+		const struct variant *v;
+
+		if (r->extremes[e].out)
+			continue;
+		v = variant_of(cache, r, r->extremes[e].group, r->extremes[e].f);
+		for (int i = 0; i < cache->slots.count; i++) {
+			struct mb_kind_row row;
+
+			mb_kind_bytes_fill(&v->p, v->pieces[i], t, &row);
+			ret_saved[i] = mb_smaller(ret_saved[i], row.saved_bytes);
+			ret_event[i] = mb_smaller(ret_event[i], row.event_bytes);
+		}
+	}
 }
 
 const struct mb_kind_row *mb_rows_least_full(struct mb_rows_cache *cache, struct mb_rows *r)
