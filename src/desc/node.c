@@ -56,6 +56,8 @@ static bool report_syntax(struct reader *r)
 	}
 	if (ended && context && strstr(p->context, "quoted scalar"))
 		return mb_fail(r->diags, from, "string never ends, the file stops at byte %zu", r->length);
+	if (ended && context && strstr(p->context, "flow node"))
+		return mb_fail(r->diags, at, "a value is missing, the file stops at byte %zu", r->length);
 	if (ended && context && strstr(p->context, "flow"))
 		return mb_fail(r->diags, from, "'%c' is never closed, the file stops at byte %zu",
 		               strstr(p->context, "mapping") ? '{' : '[', r->length);
