@@ -418,7 +418,10 @@ bool mb_options_read(int argc, char **argv, unsigned command, struct mb_arena *a
 		ret->number[ret->argc] = i + 1;
 		ret->argv[ret->argc++] = argv[i++];
 	}
-	return diags->errors == before;
+	if (diags->errors == before)
+		return true;
+	ret->argc = 0;          /* the places of what is wrong are as typed already, see mb_options_renumber */
+	return false;
 }
 
 void mb_options_renumber(const struct mb_options *o, struct mb_arena *arena, struct mb_pos *pos)

@@ -12,6 +12,8 @@ try estimate --tpo 3
 try estimate model=llama3-8b --top 3
 try search --top 0
 try search --top
+try estimate --top 3 model=llama3-8b
+try search --top 0 model=llama3-8b
 try search --objective speed
 try search --quiet=yes
 try estimate --format xml
