@@ -118,6 +118,25 @@ static void illegal(const struct mb_check_report *x, const struct mb_style *s, s
 	mb_violations_print(t, s, x->q, x->violations, x->violation_count);
 }
 
+/* The layout, and whatever else an error points at that a search may choose: kept as given, it may leave nothing legal. */
+static void opened_keys(const struct mb_check_report *x, struct mb_text *t)
+{
+	bool opened[MB_KEY_COUNT] = { [MB_K_tp] = true, [MB_K_pp] = true, [MB_K_vp] = true, [MB_K_ep] = true };
+
+	mb_text_add(t, " tp=auto pp=auto vp=auto ep=auto");
+	for (int i = 0; i < x->violation_count; i++) {
+		const struct mb_violation *v = &x->violations[i];
+
+		for (int k = 0; k < v->key_count && v->rule->severity == MB_RULE_ERROR; k++) {
+			const struct mb_key *key = &mb_keys[v->keys[k]];
+
+			if (key->open && !opened[v->keys[k]])
+				mb_text_printf(t, " %s=auto", key->short_name ? key->short_name : key->name);
+			opened[v->keys[k]] = true;
+		}
+	}
+}
+
 static void next_line(const struct mb_check_report *x, const struct mb_style *s, struct mb_text *t)
 {
 	mb_text_add(t, "\n");
@@ -130,7 +149,9 @@ static void next_line(const struct mb_check_report *x, const struct mb_style *s,
 		mb_fix_words(t, x->q, &x->combined);
 		mb_text_add(t, "\n");
 	} else {
-		mb_text_printf(t, "mbsim search %s tp=auto pp=auto vp=auto ep=auto\n", x->args);
+		mb_text_printf(t, "mbsim search %s", x->args);
+		opened_keys(x, t);
+		mb_text_add(t, "\n");
 	}
 }
 

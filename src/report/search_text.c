@@ -175,6 +175,25 @@ static void states(const struct mb_search_report *x, struct mb_text *t)
 	               mb_number_gib(sum).s);
 }
 
+static int most_gpus(const struct mb_query *q)
+{
+	int most = q->c.run.gpus;
+
+	for (int i = 0; i < 64 && q->gpu_choices[i]; i++)
+		most = q->gpu_choices[i] > most ? q->gpu_choices[i] : most;
+	return most;
+}
+
+/* Commands for one run take no alternatives and no auto. */
+static bool is_one_run(const struct mb_query *q)
+{
+	for (int i = 0; i < MB_KEY_COUNT; i++) {
+		if (q->open[i] || q->alternatives[i].count)
+			return false;
+	}
+	return !q->gpu_choices[0] || !q->gpu_choices[1];
+}
+
 /* A proof, then the way out; no ranking of the impossible. */
 static void nothing_fits(const struct mb_search_report *x, const struct mb_style *s, struct mb_text *t)
 {
@@ -201,8 +220,9 @@ static void nothing_fits(const struct mb_search_report *x, const struct mb_style
 	}
 	mb_text_add(t, "\n");
 	mb_search_accounts(x, s, t);
-	mb_text_printf(t, "\nnext  mbsim search %s gpus=%d\n      mbsim check %s\n", x->args, 2 * x->q->c.run.gpus,
-	               x->args);
+	mb_text_printf(t, "\nnext  mbsim search %s gpus=%d\n", x->args, 2 * most_gpus(x->q));
+	if (is_one_run(x->q))
+		mb_text_printf(t, "      mbsim check %s\n", x->args);
 }
 
 static bool is_folded(const int *shown, int count)
