@@ -91,13 +91,33 @@ static void fill_footer(struct mb_report *r)
 	r->page->footer = mb_arena_printf(r->page->arena, "mbsim %s, stack %s, sweep %s, %s", c->version, stack, c->grid.name, c->grid.hash);
 }
 
+/* Of those that fit, the one that ends first; NULL when none does. */
+static const struct mb_capacity_cell *first_to_end(const struct mb_capacity *c)
+{
+	const struct mb_capacity_cell *first = NULL;
+
+	for (int i = 0; i < c->grid.count; i++) {
+		const struct mb_capacity_cell *x = &c->cells[i];
+
+		if (x->done && x->fits && (!first || x->days < first->days))
+			first = x;
+	}
+	return first;
+}
+
 static void nothing_fits(struct mb_report *r)
 {
 	const struct mb_capacity *c = r->c;
+	const struct mb_capacity_cell *first = first_to_end(c);
 
 	mb_report_section(r, "answer", "Answer");
-	mb_page_printf(r->page, MB_BLOCK_LEAD, "**Nothing fits.** None of %d finished cells of %d holds the run in memory%s.", c->done_count, c->grid.count,
-	               c->deadline_days > 0 ? " and meets the deadline" : "");
+	if (first) {
+		mb_page_printf(r->page, MB_BLOCK_LEAD, "**Nothing ends within %s days.** %d of %d finished cells fit in memory; the first to end takes %s.",
+		               mb_number_3(c->deadline_days).s, c->fit_count, c->done_count, mb_number_3(first->days).s);
+		mb_page_add(r->page, MB_BLOCK_TEXT, "More GPUs, fewer tokens or a later day: `gpus` in the sweep file, `--tokens`, `--days`.");
+		return;
+	}
+	mb_page_printf(r->page, MB_BLOCK_LEAD, "**Nothing fits.** None of %d finished cells of %d holds the run in memory.", c->done_count, c->grid.count);
 	mb_page_add(r->page, MB_BLOCK_TEXT, "`mbsim explain` says what binds, and what would make one of them fit.");
 }
 
