@@ -184,6 +184,26 @@ static void change_hardware(struct mb_reader *r, const struct mb_setting *s)
 	r->q->hardware_changes = list;
 }
 
+static bool changes_hardware(const struct mb_setting *s)
+{
+	return s->group != NULL && strcmp(s->group, "hardware") == 0;
+}
+
+/* Said again later, or on the command line: a factor is of the machine as named, not of what an earlier one made of it. */
+static bool is_changed_again(const struct mb_reader *r, int at)
+{
+	const struct mb_setting *s = &r->settings[at];
+
+	for (int i = 0; i < r->count; i++) {
+		const struct mb_setting *other = &r->settings[i];
+		bool over = (s->source == 0) == (other->source == 0) ? i > at : other->source == 0;
+
+		if (over && changes_hardware(other) && strcmp(other->name, s->name) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void load_hardware(struct mb_reader *r)
 {
 	struct mb_query *q = r->q;
@@ -201,7 +221,7 @@ static void load_hardware(struct mb_reader *r)
 		for (int i = 0; i < r->count; i++) {
 			const struct mb_setting *s = &r->settings[i];
 
-			if (s->group != NULL && strcmp(s->group, "hardware") == 0 && (s->source == 0) == (pass == 1))
+			if (changes_hardware(s) && (s->source == 0) == (pass == 1) && !is_changed_again(r, i))
 				change_hardware(r, s);
 		}
 	}

@@ -110,12 +110,25 @@ static void add_environment(cJSON *o, const struct mb_run *run)
 		mb_json_text(environment, "CUBLAS_WORKSPACE_CONFIG", ":4096:8");
 }
 
+/* What was changed in place: without it the document would be the run of another machine. */
+static void add_hardware_changes(cJSON *run, const struct mb_query *q)
+{
+	for (const struct mb_node *n = q->hardware_changes ? q->hardware_changes->child : NULL; n; n = n->next) {
+		char name[64];
+
+		snprintf(name, sizeof name, "hardware.%s", n->key->text);
+		if (n->type == MB_NODE_SCALAR)
+			mb_json_text(run, name, n->text);
+	}
+}
+
 void mb_json_run(cJSON *o, const char *name, const struct mb_query *q, const bool *open)
 {
 	cJSON *run = mb_json_object(o, name);
 
 	mb_json_text(run, "model", q->model_text ? q->model_text : q->c.model.name);
 	mb_json_text(run, "hardware", q->hardware_text ? q->hardware_text : q->c.hardware.name);
+	add_hardware_changes(run, q);
 	mb_json_text(run, "stack", q->stack_text ? q->stack_text : q->c.stack.name);
 	for (int id = 0; id < MB_KEY_COUNT; id++) {
 		if (id == MB_K_gpus && q->gpu_choices[0] && q->gpu_choices[1]) {
