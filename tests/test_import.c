@@ -189,6 +189,8 @@ static const struct { const char *what, *text; enum mb_key_id key; const char *v
 	{ "no backslashes", "python pretrain_gpt.py\n" SIZES "\n--tensor-model-parallel-size 2\n", MB_K_tp, "2" },
 	{ "only flags", SIZES "\n--tensor-model-parallel-size 2\n", MB_K_tp, "2" },
 	{ "torchrun", "torchrun --nproc_per_node 8 --nnodes=4 pretrain_gpt.py " SIZES "\n", MB_K_gpus, "32" },
+	{ "an old switch", "torchrun pretrain_gpt.py " SIZES " --recompute-activations --bf16\n", MB_K_recompute, "selective" },
+	{ "another", "torchrun pretrain_gpt.py " SIZES " --use-flash-attn\n", MB_K_attn_backend, "flash" },
 	{ "slurm", "#SBATCH --nodes=4\n#SBATCH --gpus-per-node 4\nsrun python pretrain_gpt.py " SIZES "\n", MB_K_gpus, "16" },
 	{ "gres", "#SBATCH -N 2\n#SBATCH --gres=gpu:h100:8\nsrun python pretrain_gpt.py " SIZES "\n", MB_K_gpus, "16" },
 	{ "counted nodes", "NNODES=2\nGPUS_PER_NODE=8\npython pretrain_gpt.py " SIZES "\n", MB_K_gpus, "16" },

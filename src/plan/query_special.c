@@ -179,12 +179,30 @@ static const struct special *find(const char *name)
 	return NULL;
 }
 
+/* Old switches, and the key and value each stands for. */
+static const struct { const char *old, *key, *value; } switches[] = {
+	{ "recompute_activations", "recompute_granularity", "selective" },
+	{ "enable_cuda_graph", "cuda_graph_impl", "local" },
+	{ "external_cuda_graph", "cuda_graph_impl", "transformer_engine" },
+	{ "moe_enable_deepep", "moe_flex_dispatcher_backend", "deepep" },
+	{ "use_flash_attn", "attention_backend", "flash" },
+};
+
+static bool is_switch(const char *name)
+{
+	for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
+		if (mb_query_same_name(name, switches[i].old))
+			return true;
+	}
+	return false;
+}
+
 bool mb_query_is_special(const char *name, bool *flag)
 {
 	const struct special *found = find(name);
 
-	*flag = found != NULL && found->flag;
-	return found != NULL || mb_query_is_environment(name);
+	*flag = is_switch(name) || (found != NULL && found->flag);
+	return *flag || found != NULL || mb_query_is_environment(name);
 }
 
 bool mb_query_special(struct mb_reader *r, const struct mb_setting *s)
@@ -209,14 +227,6 @@ bool mb_query_special(struct mb_reader *r, const struct mb_setting *s)
 
 bool mb_query_rewrite(struct mb_reader *r, struct mb_setting *s)
 {
-	static const struct { const char *old, *key, *value; } switches[] = {
-		{ "recompute_activations", "recompute_granularity", "selective" },
-		{ "enable_cuda_graph", "cuda_graph_impl", "local" },
-		{ "external_cuda_graph", "cuda_graph_impl", "transformer_engine" },
-		{ "moe_enable_deepep", "moe_flex_dispatcher_backend", "deepep" },
-		{ "use_flash_attn", "attention_backend", "flash" },
-	};
-
 	for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
 		if (!mb_query_same_name(s->name, switches[i].old))
 			continue;
