@@ -114,6 +114,92 @@ static void narrow(struct space *s, enum mb_key_id key, int count, const long lo
 }
 #define NARROW(key, ...) narrow(s, MB_K_##key, sizeof (long long[]){ __VA_ARGS__ } / sizeof(long long), (long long[]){ __VA_ARGS__ })
 
+/* What shapes single layers, micro-batches and memory and is no axis: bounds must hold beside any of it. */
+static void draw_model(struct space *s, bool moe)
+{
+	struct mb_model *m = &s->q.c.model;
+
+	if (moe && draw(s, 4) == 0)
+		m->moe_latent_size = m->hidden_size / 2;
+	if (moe && draw(s, 4) == 0)
+		m->add_bias_linear = m->moe_router_bias_linear = true;
+	if (moe && draw(s, 3) == 0)
+		m->moe_shared_expert_intermediate_size = 1024;
+	if (draw(s, 4) == 0)
+		m->share_embeddings_and_output_weights = true;
+	if (m->mtp_layer_count > 0 && s->q.c.run.mtp_num_layers != 0 && draw(s, 2)) {
+		s->q.c.run.mtp_num_layers = 2;
+		m->mtp_use_repeated_layer = draw(s, 2);
+	}
+}
+
+static void draw_experts(struct space *s)
+{
+	struct mb_run *r = &s->q.c.run;
+
+	switch (draw(s, 4)) {
+	case 0:
+		r->moe_expert_capacity_factor = 1 + draw(s, 3) / 2.0;
+		r->moe_pad_expert_input_to_capacity = draw(s, 2);
+		break;
+	case 1:
+		r->moe_load_imbalance = 1 + draw(s, 4) / 2.0;
+		break;
+	case 2:
+		r->use_transformer_engine_op_fuser = draw(s, 2);
+		r->moe_router_padding_for_quantization = draw(s, 2);
+		break;
+	}
+	r->moe_router_fusion = draw(s, 2);
+	r->moe_permute_fusion = draw(s, 2);
+}
+
+static void draw_run(struct space *s, bool moe)
+{
+	static const enum mb_precision precisions[] = { MB_FP8_CS, MB_FP8_DS, MB_FP8_SC, MB_FP16 };
+	struct mb_run *r = &s->q.c.run;
+
+	if (moe)
+		draw_experts(s);
+	if (draw(s, 3) == 0)
+		r->precision = precisions[draw(s, 4)];
+	if (draw(s, 3) == 0) {
+		r->task = draw(s, 2) ? MB_LORA : MB_SFT;
+		r->lora_dim = 16;
+		r->lora_targets = 1 + draw(s, 15);
+		r->packed_sequence = draw(s, 2);
+	}
+	if (draw(s, 4) == 0)
+		r->cuda_graph_warmup_steps = 0;
+	if (draw(s, 3) == 0)
+		r->plan.microbatch_group_size = 3 + (int)draw(s, 6);
+	if (draw(s, 3) == 0)
+		r->apply_rope_fusion = false;
+	if (draw(s, 3) == 0)
+		r->global_batch_size = 16 * (1 + (int)draw(s, 5));
+	if (draw(s, 4) == 0)
+		s->q.c.stack.params.host_op_s = 60e-6;
+	if (draw(s, 4) == 0)
+		s->q.c.stack.params.routing_sync_s = 3e-3;
+}
+
+/* A machine with no link between GPUs but the host's. */
+static void draw_machine(struct space *s)
+{
+	struct mb_hardware *h = &s->q.c.hardware;
+
+	switch (draw(s, 4)) {
+	case 0:
+		h->nvlink_domain = 1;
+		h->nvlink_bytes_per_s = h->host_bytes_per_s;
+		break;
+	case 1:
+		h->nvlink_domain = h->gpus_per_node = 4;
+		h->nic_bytes_per_s = 12e9;
+		break;
+	}
+}
+
 static void make_space(struct space *s, uint64_t seed)
 {
 	static void (*const models[])(struct mb_model *) = { fixture_model_dense, fixture_model_moe, fixture_model_mla, fixture_model_hybrid };
@@ -177,6 +263,11 @@ static void make_space(struct space *s, uint64_t seed)
 	if (s->q.set[MB_K_fine_offload] && draw(s, 3) == 0) {   /* as said, whether it helps or not */
 		c->run.plan.fine_grained_activation_offloading = true;
 		c->run.plan.offload_modules = kind > 0 ? MB_OFF_MOE_ACT : MB_OFF_CORE_ATTN;
+	}
+	if (draw(s, 2)) {
+		draw_model(s, moe);
+		draw_run(s, moe);
+		draw_machine(s);
 	}
 	mb_case_compile(c);
 }
