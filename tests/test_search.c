@@ -541,3 +541,31 @@ Test(search, equals_brute_force, .timeout = 300)
 	for (uint64_t seed = first; seed < first + n; seed++)
 		check_seed(seed);
 }
+
+/* Bounds take it so: the wait for token counts is not shorter for what the backward recomputes beside the transfers. */
+Test(search, recompute_is_never_faster)
+{
+	struct mb_case *c = calloc(1, sizeof *c);
+	struct mb_evaluation *e = mb_evaluation_new();
+	double plain_s;
+
+	fixture_case(c, fixture_model_mla, false);
+	small_model(&c->model, fixture_model_mla, 8);
+	set_params(c);
+	c->run.mtp_num_layers = 0;
+	c->run.seq_length = 512;
+	c->run.plan.overlap_moe_expert_parallel_comm = true;
+	c->hardware.nvlink_bytes_per_s = 5e9;
+	c->stack.params.host_op_s = 0;
+	c->stack.params.host_dispatcher_s = 0.1;
+	c->stack.params.routing_sync_s = 3e-3;
+	mb_case_compile(c);
+	mb_evaluate(c, &c->run.plan, e);
+	plain_s = e->step_s;
+	c->run.plan.recompute = MB_RECOMPUTE_SELECTIVE;
+	c->run.plan.recompute_modules = MB_LAYERNORM_MODULE;
+	mb_evaluate(c, &c->run.plan, e);
+	cr_expect(plain_s > 0 && e->step_s >= plain_s, "%.9g s, without recompute %.9g s", e->step_s, plain_s);
+	mb_evaluation_free(e);
+	free(c);
+}

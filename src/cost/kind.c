@@ -354,19 +354,22 @@ static void expose_experts(double hidden, struct mb_sums *sum, struct mb_kind_co
 void mb_kind_cost_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int kind,
                        struct mb_treatment t, struct mb_kind_cost *ret)
 {
+	double hidden, wait_hidden, forward_s[sizeof ret->ops / sizeof ret->ops[0]];
 	struct mb_sums sum;
-	double hidden;
 
 	memset(&sum, 0, sizeof sum);
 	memset(ret, 0, offsetof(struct mb_kind_cost, ops));
 	ret->present = true;
 	ret->op_count = mb_ops_build(c, p, d, kind, ret->ops);
+	for (int i = 0; i < ret->op_count; i++)
+		forward_s[i] = mb_add_once(c, p, d, i, &sum, ret);
+	wait_hidden = hidden_share(c, p, d, &sum);
 	for (int i = 0; i < ret->op_count; i++) {
 		bool replayed = (ret->ops[i].replayed_by & t.modules) != 0;
-		double before = ret->replay_s, forward_s = mb_add_once(c, p, d, i, &sum, ret);
+		double before = ret->replay_s;
 
 		if (replayed)
-			mb_add_again(c, p, d, i, forward_s, &sum, ret);
+			mb_add_again(c, p, d, i, forward_s[i], &sum, ret);
 		replay_of_op(&ret->ops[i], t.modules, ret->replay_s - before, ret);
 		memory_of_op(&ret->ops[i], t, mb_moved_frac(p, t), d->scope, i, ret);
 		weights_of_op(&ret->ops[i], ret);
@@ -375,7 +378,7 @@ void mb_kind_cost_fill(const struct mb_case *c, const struct mb_plan *p, const s
 	expose_experts(hidden, &sum, ret);
 	offload_seconds(c, &sum, ret->offloaded_bytes);
 	apply_clock(c, &sum);
-	host_seconds(c, p, t.modules, hidden, ret);
+	host_seconds(c, p, t.modules, wait_hidden, ret);       /* what a backward recomputes hides no wait of a forward */
 	for (int i = 0; i < MB_TIME_COUNT; i++)
 		ret->gpu_s[i] = sum.s[MB_FORWARD][i] + sum.s[MB_BACKWARD][i];
 	ret->forward_gpu_s = total(sum.s[MB_FORWARD]);

@@ -164,18 +164,23 @@ static double direction_seconds(const struct mb_case *c, const struct mb_brief *
 	return s + (copy > s ? copy - s : 0) + offloaded_bytes / mb_stream_rate(c);
 }
 
-void mb_brief_row(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_brief *sum, double host_s,
-                  double sync_s, double offloaded_bytes, struct mb_kind_row *ret)
+static double hidden_share(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_brief *sum)
+{
+	return mb_hidden_share(c, p, d, sum->expert_comm_s[MB_FORWARD] + sum->expert_comm_s[MB_BACKWARD], sum->compute_s[MB_FORWARD],
+	                       sum->compute_s[MB_BACKWARD], sum->shared_s);
+}
+
+void mb_brief_row(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_brief *sum,
+                  const struct mb_brief *once, double host_s, double sync_s, double offloaded_bytes, struct mb_kind_row *ret)
 {
 	double products = sum->product_s[MB_FORWARD] + sum->product_s[MB_BACKWARD], forward, backward, faster;
-	double hidden = mb_hidden_share(c, p, d, sum->expert_comm_s[MB_FORWARD] + sum->expert_comm_s[MB_BACKWARD], sum->compute_s[MB_FORWARD],
-	                                sum->compute_s[MB_BACKWARD], sum->shared_s);
+	double hidden = hidden_share(c, p, d, sum);
 
 	forward = direction_seconds(c, sum, MB_FORWARD, hidden, offloaded_bytes);
 	backward = direction_seconds(c, sum, MB_BACKWARD, hidden, offloaded_bytes);
 	faster = 1 - 1 / mb_clock_boost(&c->params, products + sum->attention_s, forward + backward);
 	ret->host_s = host_s * mb_host_factor(c, p);
-	ret->sync_s = sync_s * c->params.host_factor * mb_wait_share(p, hidden);
+	ret->sync_s = sync_s * c->params.host_factor * mb_wait_share(p, once == sum ? hidden : hidden_share(c, p, d, once));
 	ret->forward_s = forward - sum->product_s[MB_FORWARD] * faster;
 	ret->gpu_s = ret->forward_s + backward - sum->product_s[MB_BACKWARD] * faster;
 }
@@ -224,5 +229,5 @@ void mb_kind_row_fill(const struct mb_case *c, const struct mb_plan *p, const st
 		host_s += pieces->replay[i].host_s;
 	}
 	mb_kind_bytes_fill(p, pieces, t, ret);
-	mb_brief_row(c, p, d, &sum, host_s, pieces->once.sync_s, ret->offloaded_bytes, ret);
+	mb_brief_row(c, p, d, &sum, &pieces->once.brief, host_s, pieces->once.sync_s, ret->offloaded_bytes, ret);
 }

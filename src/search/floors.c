@@ -202,7 +202,7 @@ static void join(struct mb_floors *f, int slot, const struct mb_plan *p, const s
 		add_part(part_entry(f, f->mixer[slot], false, p, d, g, feature), &sum);
 	if (f->ffn[slot] >= 0)
 		add_part(part_entry(f, f->ffn[slot], true, p, d, g, feature), &sum);
-	mb_brief_row(f->parts, p, d, &sum.brief, sum.host_s, sum.sync_s, 0, ret);
+	mb_brief_row(f->parts, p, d, &sum.brief, &sum.brief, sum.host_s, sum.sync_s, 0, ret);
 }
 
 /* Whether the slot's time knows more of a feature than its graph. */
