@@ -14,7 +14,8 @@ struct mb_sizes {
 	bool flat;                      /* no virtual stages under it are legal */
 	bool too_large;                 /* whatever the split: its states alone do not fit */
 	enum mb_size_bound { MB_BOUND_UNROUTED, MB_BOUND_PARTS, MB_BOUND_LAYERS } bound;         /* dearer and larger each */
-	int family;                     /* alike but for the pipeline: layers cost the same */
+	unsigned facts;                 /* mb_space_facts without virtual stages */
+	int family;                     /* alike but for the pipeline's length: layers cost the same */
 	double step_s;                  /* lower bound of every plan under it */
 	double guess_s;                 /* what its fastest plan may take; no bound */
 	double found_s;                 /* of the fastest plan evaluated under it */

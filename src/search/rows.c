@@ -42,10 +42,11 @@ static size_t variant_index(const struct mb_legality *l, int group, struct mb_fe
 	return i * (size_t)s->axis[MB_P_GRAPH].count + f.graph;
 }
 
-static bool same_sizes(const struct mb_plan *a, const struct mb_plan *b)
+/* Layers know whether there is a pipeline, not how long it is. */
+static bool same_layers(const struct mb_space *s, const struct mb_plan *a, const struct mb_plan *b)
 {
 	return a->tp == b->tp && a->cp == b->cp && a->ep == b->ep && a->etp == b->etp && a->micro_batch_size == b->micro_batch_size
-	       && (a->pp > 1) == (b->pp > 1);
+	       && mb_space_facts(s, a) == mb_space_facts(s, b);
 }
 
 static void fill_extremes(struct mb_rows_cache *cache, struct mb_rows *r);
@@ -69,7 +70,7 @@ struct mb_rows *mb_rows_of(struct mb_rows_cache *cache, const struct mb_plan *p)
 	for (int i = 0; i < MB_ROWS_CACHED; i++) {
 		struct mb_rows *r = &cache->rows[i];
 
-		if (r->used > 0 && same_sizes(&r->p, p)) {
+		if (r->used > 0 && same_layers(cache->l->s, &r->p, p)) {
 			r->used = cache->clock;
 			return r;
 		}

@@ -48,7 +48,8 @@ static int by_promise(const void *a, const void *b)
 static int by_rows(const void *a, const void *b)
 {
 	const struct mb_sizes *x = a, *y = b;
-	const int orders[] = { x->tp - y->tp, x->cp - y->cp, x->mbs - y->mbs, x->ep - y->ep, x->etp - y->etp, x->pp - y->pp };
+	const int orders[] = { x->tp - y->tp, x->cp - y->cp, x->mbs - y->mbs, x->ep - y->ep, x->etp - y->etp, (int)x->facts - (int)y->facts,
+		x->pp - y->pp };
 
 	for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++)
 		if (orders[i])
@@ -69,7 +70,7 @@ static int by_memory(const void *a, const void *b)
 
 static bool same_layers(const struct mb_sizes *a, const struct mb_sizes *b)
 {
-	return a->tp == b->tp && a->cp == b->cp && a->mbs == b->mbs && a->ep == b->ep && a->etp == b->etp && (a->pp > 1) == (b->pp > 1);
+	return a->tp == b->tp && a->cp == b->cp && a->mbs == b->mbs && a->ep == b->ep && a->etp == b->etp && a->facts == b->facts;
 }
 
 /* Nodes [from, to) of those in order of their rows: neighbours share their layers. */
@@ -80,15 +81,13 @@ static void fill_block(struct mb_walk *w, struct mb_worker *k, int from, int to)
 	for (int i = from; i < to; i++) {
 		struct mb_sizes *n = &w->nodes[i], *last = i > from ? n - 1 : NULL;
 		struct mb_plan p;
-		unsigned facts;
 
 		mb_node_plan(k, n, &p);
-		facts = mb_space_facts(w->s, &p);
 		if (!last || n->tp != last->tp || n->cp != last->cp || n->mbs != last->mbs)
 			memset(model_s, 0, sizeof model_s);
-		if (!(model_s[facts] > 0))
-			model_s[facts] = mb_floors_crude(&k->floors, &p, mb_legality_groups(&w->legality, &p), false);
-		n->step_s = mb_node_passes(k, n) * model_s[facts];
+		if (!(model_s[n->facts] > 0))
+			model_s[n->facts] = mb_floors_crude(&k->floors, &p, mb_legality_groups(&w->legality, &p), false);
+		n->step_s = mb_node_passes(k, n) * model_s[n->facts];
 		n->guess_s = n->found_s = INFINITY;
 	}
 }
@@ -104,6 +103,12 @@ static void fill_blocks(void *context, int thread)
 
 static bool fill_floors(struct mb_walk *w)
 {
+	for (int i = 0; i < w->node_count; i++) {
+		struct mb_plan p;
+
+		mb_node_plan(&w->workers[0], &w->nodes[i], &p);
+		w->nodes[i].facts = mb_space_facts(w->s, &p);
+	}
 	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_rows);
 	for (int i = 1; i < w->node_count; i++)
 		w->nodes[i].family = w->nodes[i - 1].family + !same_layers(&w->nodes[i], &w->nodes[i - 1]);
