@@ -227,7 +227,8 @@ static enum mb_bound judge_offloading_under_node(struct mb_visit *v, const struc
 		if (o->cpu_offloading)
 			worth = may_offload_layers(v, n, choice) && judge_rows_under_node(v, n, plain, false, 0) == MB_WORTH;
 		else if (o->fine_grained_activation_offloading)
-			worth = groups && (i == widest || may_offload_groups(v, n, choice, i, plain)) && judge_rows_under_node(v, n, mb_rows_least_offloaded(&v->w->cache, v->w->rows, rep, i), true, 0) == MB_WORTH;
+			worth = groups && (i == widest || may_offload_groups(v, n, choice, i, plain))
+			        && judge_rows_under_node(v, n, mb_rows_least_offloaded(&v->w->cache, v->w->rows, rep, i), true, 0) == MB_WORTH;
 		else
 			worth = v->under_node.worth[choice] == MB_WORTH;
 		set_bit(v->under_node.may_fit[choice], i, worth);
