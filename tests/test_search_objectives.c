@@ -234,6 +234,19 @@ Test(search_objectives, closest_when_nothing_fits_is_that_of_brute_force)
 	}
 }
 
+/* What misses a limit of the step may well fit: least memory says nothing of it. */
+Test(search_objectives, nothing_is_closest_to_a_missed_limit)
+{
+	struct mb_search_options options = { .top = FEW, .threads = 1, .max_step_s = 1e-6 };
+	struct mb_search_result r;
+	struct mb_diags diags = { 0 };
+
+	load_narrow(runs[0], 80e9);
+	cr_assert(mb_search(q, &options, &arena, &r, &diags));
+	cr_expect_eq(r.top_count, 0);
+	cr_expect(!r.has_closest);
+}
+
 /* ---- open keys ---- */
 
 static const char *const open_runs[] = {

@@ -68,7 +68,10 @@ void mb_kind_row_fill(const struct mb_case *c, const struct mb_plan *p, const st
 /* The bytes of the row. */
 void mb_kind_bytes_fill(const struct mb_plan *p, const struct mb_kind_pieces *pieces, struct mb_treatment t, struct mb_kind_row *ret);
 
-/* The times of the row: of sums (once: without recompute, which hides no wait), host and sync seconds before the factors of the plan, and bytes that go to the host. */
+/*
+ * The times of the row: of sums (once: without recompute, which hides no wait), host and sync seconds before the factors of
+ * the plan, and bytes that go to the host.
+ */
 void mb_brief_row(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, const struct mb_brief *sum,
                   const struct mb_brief *once, double host_s, double sync_s, double offloaded_bytes, struct mb_kind_row *ret);
 

@@ -126,7 +126,7 @@ static void try_optimizers(struct mb_visit *v, struct mb_visit_choice *c, const 
 			step_s = mb_visit_step(v, costs, c->transfer_s, c->hop_s, o);
 			bound = mb_best_bound(&v->w->goal, step_s, peak);
 		}
-		if (bound == MB_WORTH && mb_visit_may_idle(v))
+		if (bound == MB_WORTH && mb_visit_has_waits(v))
 			bound = mb_best_bound(&v->w->goal, mb_visit_tight_step(v, costs, c->transfer_s, c->hop_s, c->flights == MB_FLIGHTS_OVERLAP, o), peak);
 		if (bound != MB_WORTH) {
 			mb_visit_count(v, bound, 1);

@@ -3,7 +3,7 @@
 
 #include "cost/schedule.h"
 
-/* With more of them the idle time is a small part of a step, and the bound costs more than it saves. */
+/* With more of them the idle time is a small part of a step, and the bound saves less than it costs but for an evaluation. */
 enum { FEW_PER_RANK = 8 };
 
 static int64_t picoseconds(double s)
@@ -11,9 +11,14 @@ static int64_t picoseconds(double s)
 	return (int64_t)(s * 1e12);
 }
 
+bool mb_visit_has_waits(const struct mb_visit *v)
+{
+	return v->table->vp > 1 && v->table->pp > 1;
+}
+
 bool mb_visit_may_idle(const struct mb_visit *v)
 {
-	return v->table->vp > 1 && v->table->pp > 1 && v->w->micro_batches <= (long long)FEW_PER_RANK * v->table->pp;
+	return mb_visit_has_waits(v) && v->w->micro_batches <= (long long)FEW_PER_RANK * v->table->pp;
 }
 
 /* Durations of the chunks of a run's ranks, with their parts of the transfers. */

@@ -49,6 +49,11 @@ static void set_limits(const struct search *s, struct mb_best *b)
 		b->max_peak_bytes = s->options->max_peak_bytes;
 }
 
+static bool has_limits(const struct search *s)
+{
+	return s->options->max_step_s > 0 || s->options->max_peak_bytes > 0;
+}
+
 static bool find_fastest(struct search *s, struct mb_walk *walk, double *ret)
 {
 	struct mb_best fastest;
@@ -120,7 +125,7 @@ static bool search_gpus(struct search *s, int gpus, int wanted)
 	}
 	if (ok && s->top.count > 0) {
 		ok = pass_front(s, &walk);
-	} else if (ok) {
+	} else if (ok && !has_limits(s)) {      /* what misses a limit may well fit */
 		mb_best_init(&s->closest, MB_AIM_CLOSEST, 1, s->arena);
 		ok = mb_walk_run(&walk, &s->closest, s->options);
 	}

@@ -41,7 +41,7 @@ struct mb_search_result {
 	struct mb_ranked *front;        /* non-dominated in (step_s, peak_bytes), by step */
 	int front_count, knee;          /* knee: index into front; -1 without */
 	int recommended;                /* index into top of the first plan that fits; -1: none */
-	struct mb_ranked closest;       /* when nothing fits: least device use */
+	struct mb_ranked closest;       /* when nothing fits and no limit was given: least device use */
 	bool has_closest;
 	double plans_considered, plans_costed, plans_evaluated, plans_fit;
 	struct mb_prune_row pruned[MB_MAX_PRUNE_ROWS];

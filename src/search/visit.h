@@ -158,7 +158,11 @@ void mb_visit_costs(const struct mb_visit *v, const struct mb_kind_row *plain, c
 double mb_visit_step(const struct mb_visit *v, const struct mb_chunk_costs *costs, double transfer_s, double hop_s, int optimizer);
 double mb_visit_peak(const struct mb_visit *v, int optimizer);  /* after mb_visit_flight */
 
-/* idle.c: a larger bound of the step than mb_visit_step, worth its time where mb_visit_may_idle. */
+/*
+ * idle.c: a larger bound of the step than mb_visit_step between virtual stages, worth its time where mb_visit_may_idle,
+ * and before an evaluation.
+ */
+bool mb_visit_has_waits(const struct mb_visit *v);
 bool mb_visit_may_idle(const struct mb_visit *v);
 double mb_visit_tight_step(struct mb_visit *v, const struct mb_chunk_costs *costs, double transfer_s, double hop_s, bool overlap, int optimizer);
 
