@@ -329,7 +329,7 @@ void mb_rows_least_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int rep
 	struct mb_treatment t = treatment_of(cache, rep, offload);
 
 	for (int i = 0; i < cache->slots.count; i++)
-		ret_saved[i] = ret_event[i] = INFINITY;
+		ret_saved[i] = ret_event[i] = cache->slots.kind[i] < MB_MAX_LAYER_KINDS ? INFINITY : 0;
 	for (int e = 0; e < r->extreme_count; e++) {
 		const struct variant *v;
 
@@ -339,6 +339,8 @@ void mb_rows_least_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int rep
 		for (int i = 0; i < cache->slots.count; i++) {
 			struct mb_kind_row row;
 
+			if (cache->slots.kind[i] >= MB_MAX_LAYER_KINDS)
+				continue;
 			mb_kind_bytes_fill(&v->p, v->pieces[i], t, &row);
 			ret_saved[i] = mb_smaller(ret_saved[i], row.saved_bytes);
 			ret_event[i] = mb_smaller(ret_event[i], row.event_bytes);

@@ -61,7 +61,7 @@ const struct mb_kind_row *mb_rows_least_full(struct mb_rows_cache *cache, struct
 /* The same beside an offloading choice of groups of tensors; saved_bytes: what stays. */
 const struct mb_kind_row *mb_rows_least_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int rep, int offload);
 
-/* The bytes of the same rows alone, quickly: [slots] saved, and needed in the backward. */
+/* The bytes of the same rows alone, quickly: [slots] saved, and needed in the backward; none of the blocks at the ends. */
 void mb_rows_least_bytes(struct mb_rows_cache *cache, struct mb_rows *r, int rep, int offload, double *ret_saved, double *ret_event);
 
 /* One micro-batch's time of the whole model with plain rows: over the pipeline ranks its mean is no more than the longest. */
