@@ -143,6 +143,8 @@ bool mb_fit_prepare(struct mb_fit *fit, const struct mb_trials *trials, const st
 		if (trials->trials[i].measured_s > 0 && (trials->trials[i].row->configured || !options->whole_runs))
 			fit->trials[fit->count++] = &trials->trials[i];
 	}
+	if (fit->count == 0 && trials->skipped_count > 0)
+		return mb_fail(diags, trials->skipped[0].pos, "no run is left to fit: %s", trials->skipped[0].skip);
 	if (fit->count == 0)
 		return mb_fail(diags, (struct mb_pos){ 0 }, "no measured run has a step time");
 	fit->free = mb_arena_alloc(fit->arena, (size_t)MB_PARAM_COUNT * (MB_RUBIN + 2) * sizeof *fit->free);

@@ -28,3 +28,5 @@ try list models nothing-like-this
 try list --format json modls
 try check model=llama3-8b hardware=dgx-h100 gpus=8 gbs=8 --threads 2 seq=4k
 try estimate model=llama3-8b hardware=dgx-h100 gpus=8 gbs=8 seq=4096 --output /nonexistent/out
+printf 'model,hardware,gpus,gbs,seq,step_s\nllama3-8b,dgx-h1000,8,64,8192,3.2\n' >"$TMP/runs.csv"
+cd "$TMP" && try calibrate runs.csv
