@@ -68,6 +68,12 @@ static int by_memory(const void *a, const void *b)
 	return ranks_x != ranks_y ? ranks_x > ranks_y ? -1 : 1 : by_floor(a, b);
 }
 
+static void sort_nodes(struct mb_walk *w, int (*order)(const void *a, const void *b))
+{
+	if (w->node_count > 0)
+		qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, order);
+}
+
 static bool same_layers(const struct mb_sizes *a, const struct mb_sizes *b)
 {
 	return a->tp == b->tp && a->cp == b->cp && a->mbs == b->mbs && a->ep == b->ep && a->etp == b->etp && a->facts == b->facts;
@@ -109,7 +115,7 @@ static bool fill_floors(struct mb_walk *w)
 		mb_node_plan(&w->workers[0], &w->nodes[i], &p);
 		w->nodes[i].facts = mb_space_facts(w->s, &p);
 	}
-	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_rows);
+	sort_nodes(w, by_rows);
 	for (int i = 1; i < w->node_count; i++)
 		w->nodes[i].family = w->nodes[i - 1].family + !same_layers(&w->nodes[i], &w->nodes[i - 1]);
 	w->families = calloc(w->node_count > 0 ? (size_t)w->nodes[w->node_count - 1].family + 1 : 1, sizeof *w->families);
@@ -117,7 +123,7 @@ static bool fill_floors(struct mb_walk *w)
 		return false;
 	w->next = 0;
 	mb_pool_start(w->threads, fill_blocks, w);
-	qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_floor);
+	sort_nodes(w, by_floor);
 	return w->floored = true;
 }
 
@@ -283,7 +289,7 @@ static void run_limited(struct mb_walk *w)
 		best->max_step_s = factor > most ? empty.max_step_s : mb_smaller(least * factor, empty.max_step_s);
 		run_pass(w);
 		if (w->tally.costed > 0)
-			qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_promise);
+			sort_nodes(w, by_promise);
 		if ((best->count == best->wanted && best->has_fit) || !(best->max_step_s < empty.max_step_s))
 			break;
 		factor *= factor > 2 ? 2 : best->count > 0 ? small_step : w->tally.costed > 0 ? wide_step : step;
@@ -294,7 +300,7 @@ static void run_limited(struct mb_walk *w)
 static void run_once(struct mb_walk *w)
 {
 	if (w->best->aim == MB_AIM_CLOSEST)
-		qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, by_memory);
+		sort_nodes(w, by_memory);
 	run_pass(w);
 }
 
