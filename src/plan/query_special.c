@@ -180,7 +180,7 @@ static const struct special *find(const char *name)
 }
 
 /* Old switches, and the key and value each stands for. */
-static const struct { const char *old, *key, *value; } switches[] = {
+static const struct old_switch { const char *old, *key, *value; } switches[] = {
 	{ "recompute_activations", "recompute_granularity", "selective" },
 	{ "enable_cuda_graph", "cuda_graph_impl", "local" },
 	{ "external_cuda_graph", "cuda_graph_impl", "transformer_engine" },
@@ -188,20 +188,20 @@ static const struct { const char *old, *key, *value; } switches[] = {
 	{ "use_flash_attn", "attention_backend", "flash" },
 };
 
-static bool is_switch(const char *name)
+static const struct old_switch *find_switch(const char *name)
 {
 	for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
 		if (mb_query_same_name(name, switches[i].old))
-			return true;
+			return &switches[i];
 	}
-	return false;
+	return NULL;
 }
 
 bool mb_query_is_special(const char *name, bool *flag)
 {
 	const struct special *found = find(name);
 
-	*flag = is_switch(name) || (found != NULL && found->flag);
+	*flag = find_switch(name) != NULL || (found != NULL && found->flag);
 	return *flag || found != NULL || mb_query_is_environment(name);
 }
 
@@ -227,14 +227,13 @@ bool mb_query_special(struct mb_reader *r, const struct mb_setting *s)
 
 bool mb_query_rewrite(struct mb_reader *r, struct mb_setting *s)
 {
-	for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
-		if (!mb_query_same_name(s->name, switches[i].old))
-			continue;
-		if (!mb_query_truth(r, s))
-			return true;
-		s->name = switches[i].key;
-		s->value = mb_node_scalar(r->arena, s->value->pos, switches[i].value);
+	const struct old_switch *found = find_switch(s->name);
+
+	if (found == NULL)
 		return false;
-	}
+	if (!mb_query_truth(r, s))
+		return true;
+	s->name = found->key;
+	s->value = mb_node_scalar(r->arena, s->value->pos, found->value);
 	return false;
 }

@@ -104,7 +104,7 @@ static void try_optimizers(struct mb_visit *v, struct mb_visit_choice *c, const 
 {
 	bool selective = mb_visit_offloads(mb_visit_offload(v, offload));
 
-	mb_visit_flight(v, costs, c->flights);
+	mb_visit_flight(v, costs, v->flown);
 	if (all_excluded(v, c, costs, offload))
 		return;
 	for (int o = 0; o < MB_MAX_OPTIMIZERS; o++) {
@@ -127,7 +127,7 @@ static void try_optimizers(struct mb_visit *v, struct mb_visit_choice *c, const 
 			bound = mb_best_bound(&v->w->goal, step_s, peak);
 		}
 		if (bound == MB_WORTH && mb_visit_has_waits(v))
-			bound = mb_best_bound(&v->w->goal, mb_visit_tight_step(v, costs, c->transfer_s, c->hop_s, c->flights == MB_FLIGHTS_OVERLAP, o), peak);
+			bound = mb_best_bound(&v->w->goal, mb_visit_tight_step(v, costs, c->transfer_s, c->hop_s, v->flown == MB_FLIGHTS_OVERLAP, o), peak);
 		if (bound != MB_WORTH) {
 			mb_visit_count(v, bound, 1);
 			continue;

@@ -63,7 +63,7 @@ static bool add_node(struct enumeration *e, bool flat, double points)
 	if (!grow(&e->nodes, &e->node_capacity, e->node_count + 1))
 		return false;
 	e->nodes[e->node_count++] = (struct mb_sizes){ .tp = p->tp, .cp = p->cp, .pp = p->pp, .ep = p->ep, .etp = p->etp,
-		.mbs = p->micro_batch_size, .flat = flat, .bound = MB_BOUND_UNROUTED, .points = points };
+		.mbs = p->micro_batch_size, .facts = mb_space_facts(e->w->s, p), .flat = flat, .bound = MB_BOUND_UNROUTED, .points = points };
 	return true;
 }
 

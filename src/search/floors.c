@@ -81,7 +81,7 @@ void mb_floors_free(struct mb_floors *f)
 static uint64_t hash_of(const struct floor_entry *e)
 {
 	const int values[] = { e->part, e->tp, e->cp, e->mbs, e->ep, e->etp, e->group.sp, e->group.cp_comm, e->group.tp_overlap, e->feature.dispatcher,
-		e->feature.shared, e->feature.graph, (int)e->tokens };
+		e->feature.graph, (int)e->tokens };
 	uint64_t h = 14695981039346656037u;
 
 	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
@@ -94,7 +94,7 @@ static bool same_entry(const struct floor_entry *a, const struct floor_entry *b)
 	return a->part == b->part && a->tp == b->tp && a->cp == b->cp && a->mbs == b->mbs && a->ep == b->ep && a->etp == b->etp
 	       && !(a->tokens < b->tokens || a->tokens > b->tokens) && a->group.sp == b->group.sp && a->group.cp_comm == b->group.cp_comm
 	       && a->group.tp_overlap == b->group.tp_overlap && a->feature.dispatcher == b->feature.dispatcher
-	       && a->feature.shared == b->feature.shared && a->feature.graph == b->feature.graph;
+	       && a->feature.graph == b->feature.graph;
 }
 
 static struct floor_slot *slot_of(struct floor_slot *table, int capacity, uint64_t hash, const struct floor_entry *key)

@@ -101,7 +101,7 @@ static enum mb_bound judge_offloading(struct mb_visit *v, int choice, uint32_t o
 		fill_least_offloaded(v, choice, i);
 		worth = mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, 0, 0, -1), 0) == MB_WORTH;
 		if (worth) {
-			mb_visit_flight(v, &v->costs, v->least_flights);
+			mb_visit_flight(v, &v->costs, v->flown);
 			worth = judge_jointly(v, optimizers) == MB_WORTH;
 		}
 		set_bit(may_fit, i, worth);
@@ -217,8 +217,7 @@ static enum mb_bound judge_offloading_under_node(struct mb_visit *v, const struc
 {
 	int rep = v->walk->legality.rep_of[choice];
 	enum mb_bound bound = MB_BY_MEMORY;
-	int widest = widest_offloading(v);
-	bool groups = widest < 0 || may_offload_groups(v, n, choice, widest, plain);
+	bool groups = v->widest < 0 || may_offload_groups(v, n, choice, v->widest, plain);
 
 	for (int i = 0; i < v->walk->s->axis[MB_P_OFFLOAD].count; i++) {
 		const struct mb_plan *o = mb_visit_offload(v, i);
@@ -227,7 +226,7 @@ static enum mb_bound judge_offloading_under_node(struct mb_visit *v, const struc
 		if (o->cpu_offloading)
 			worth = may_offload_layers(v, n, choice) && judge_rows_under_node(v, n, plain, false, 0) == MB_WORTH;
 		else if (o->fine_grained_activation_offloading)
-			worth = groups && (i == widest || may_offload_groups(v, n, choice, i, plain))
+			worth = groups && (i == v->widest || may_offload_groups(v, n, choice, i, plain))
 			        && judge_rows_under_node(v, n, mb_rows_least_offloaded(&v->w->cache, v->w->rows, rep, i), true, 0) == MB_WORTH;
 		else
 			worth = v->under_node.worth[choice] == MB_WORTH;
@@ -293,6 +292,7 @@ bool mb_visit_judge_node(struct mb_visit *v, const struct mb_sizes *n)
 
 	j->open_count = 0;
 	v->dead_layers = -1;
+	v->widest = widest_offloading(v);
 	memset(v->too_slow, 0, sizeof v->too_slow);
 	for (int i = 0; i < a->count; i++) {
 		j->worth[i] = j->worth_offloaded[i] = MB_BY_TIME;
@@ -347,7 +347,7 @@ static void judge_choice(struct mb_visit *v, int i, uint32_t optimizers, struct 
 		return;
 	}
 	if (ret->worth[i] == MB_WORTH) {
-		mb_visit_flight(v, &v->costs, v->least_flights);
+		mb_visit_flight(v, &v->costs, v->flown);
 		ret->worth[i] = (uint8_t)judge_jointly(v, optimizers);
 	}
 	if (full) {

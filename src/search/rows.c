@@ -153,9 +153,9 @@ static unsigned modules_of(const struct mb_rows_cache *cache, int rep)
 static const struct mb_kind_row *treat(struct mb_rows_cache *cache, struct mb_rows *r, const struct variant *v, struct mb_treatment t)
 {
 	struct mb_kind_row *rows = mb_arena_room(&r->arena, (size_t)cache->slots.count * sizeof *rows);
-	const struct mb_kind_row *known = t.modules & MB_FULL ? NULL : v->plain[0];
+	const struct mb_kind_row *known = (t.modules & MB_FULL) || t.offload_all ? NULL : v->plain[0];
 
-	for (int i = 0; i < cache->slots.count; i++)    /* the blocks at the ends have no modules */
+	for (int i = 0; i < cache->slots.count; i++)    /* the blocks at the ends have no modules and nothing to move */
 		if (known && cache->slots.kind[i] >= MB_MAX_LAYER_KINDS)
 			rows[i] = known[i];
 		else
@@ -222,21 +222,13 @@ static size_t moved_count(const struct mb_rows_cache *cache)
 const struct mb_kind_row *mb_rows_offloaded(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep, int offload)
 {
 	struct variant *v = variant_of(cache, r, group, f);
-	struct mb_treatment t = treatment_of(cache, rep, offload);
-	struct mb_kind_row *rows;
 	size_t at = moved_index(cache, rep, offload);
 
 	if (!v->offloaded)
 		v->offloaded = mb_arena_alloc(&r->arena, moved_count(cache) * sizeof *v->offloaded);
-	if (v->offloaded[at])
-		return v->offloaded[at];
-	v->offloaded[at] = rows = mb_arena_room(&r->arena, (size_t)cache->slots.count * sizeof *rows);
-	for (int i = 0; i < cache->slots.count; i++)    /* the blocks at the ends have nothing to move */
-		if (cache->slots.kind[i] >= MB_MAX_LAYER_KINDS && v->plain[0] && !t.offload_all)
-			rows[i] = v->plain[0][i];
-		else
-			mb_kind_row_fill(&cache->l->s->c, &v->p, &v->d, v->pieces[i], t, &rows[i]);
-	return rows;
+	if (!v->offloaded[at])
+		v->offloaded[at] = treat(cache, r, v, treatment_of(cache, rep, offload));
+	return v->offloaded[at];
 }
 
 double mb_rows_offloaded_model_s(struct mb_rows_cache *cache, struct mb_rows *r, int group, struct mb_feature f, int rep, int offload)

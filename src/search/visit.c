@@ -26,6 +26,14 @@ static bool overlaps_experts(const struct mb_visit *v, const struct mb_feature *
 	return v->walk->s->axis[MB_P_EP_OVERLAP].of[f->overlap].plan.overlap_moe_expert_parallel_comm;
 }
 
+static bool has_features(const struct mb_visit *v, bool overlap)
+{
+	for (int i = 0; i < v->class->count; i++)
+		if (overlaps_experts(v, &v->class->of[i].f) == overlap)
+			return true;
+	return false;
+}
+
 /* The bound that knows idle time is dear: under a node where it excludes little, plans do without until they are evaluated. */
 static bool idle_pays(const struct mb_visit *v)
 {
@@ -49,7 +57,6 @@ static void try_features(struct mb_visit *v, const struct mb_legal *y, struct mb
 
 	c->legal = y;
 	c->limit = mb_node_peak_limit(v->w, v->w->rows->groups->of[c->group].sp, y->f.dispatcher);
-	c->flights = overlaps_experts(v, &y->f) ? MB_FLIGHTS_OVERLAP : MB_FLIGHTS_PLAIN;
 	if (only_adds_memory(v, &y->f, c->group)) {
 		mb_visit_count(v, MB_BY_MEMORY, mb_legality_grown(&v->walk->legality, y->points, v->layers));
 		return;
@@ -61,7 +68,7 @@ static void try_features(struct mb_visit *v, const struct mb_legal *y, struct mb
 			bound = mb_best_bound(&v->w->goal, mb_visit_step(v, &v->costs, c->transfer_s, c->hop_s, -1), 0);
 		}
 		if (bound == MB_WORTH && mb_visit_may_idle(v) && idle_pays(v)) {
-			bound = mb_best_bound(&v->w->goal, mb_visit_tight_step(v, &v->costs, c->transfer_s, c->hop_s, c->flights == MB_FLIGHTS_OVERLAP, -1), 0);
+			bound = mb_best_bound(&v->w->goal, mb_visit_tight_step(v, &v->costs, c->transfer_s, c->hop_s, v->flown == MB_FLIGHTS_OVERLAP, -1), 0);
 			v->idle_tried++;
 			v->idle_cut += bound != MB_WORTH;
 		}
@@ -90,13 +97,11 @@ static void start_group(const struct mb_visit *v, int group, struct mb_visit_cho
 static void visit_features(struct mb_visit *v, bool overlap)
 {
 	const struct mb_groups *groups = v->w->rows->groups;
-	bool open, any = false;
+	bool open;
 
-	for (int i = 0; i < v->class->count; i++)
-		any |= overlaps_experts(v, &v->class->of[i].f) == overlap;
-	if (!any)
+	if (!has_features(v, overlap))
 		return;
-	v->least_flights = overlap ? MB_FLIGHTS_OVERLAP : MB_FLIGHTS_PLAIN;
+	v->flown = overlap ? MB_FLIGHTS_OVERLAP : MB_FLIGHTS_PLAIN;
 	open = mb_visit_judge_closely(v);
 	for (int g = 0; g < groups->count; g++) {
 		struct mb_visit_choice c;
@@ -120,10 +125,7 @@ static void visit_split(struct mb_visit *v, const struct stages *stages)
 {
 	mb_visit_ranks(v);
 	mb_visit_floors(v);
-	v->least_flights = MB_FLIGHTS_PLAIN;
-	for (int i = 0; i < v->class->count; i++)
-		if (overlaps_experts(v, &v->class->of[i].f))
-			v->least_flights = MB_FLIGHTS_EITHER;
+	v->flown = has_features(v, true) ? MB_FLIGHTS_EITHER : MB_FLIGHTS_PLAIN;
 	if (!mb_visit_judge_split(v)) {
 		mb_visit_count(v, v->under_split.shut_by, stages->points);
 		return;

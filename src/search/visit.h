@@ -82,9 +82,10 @@ struct mb_visit {
 	double loss_bytes, loss_both_bytes;     /* of the loss forward, and of the larger of forward and backward */
 	double flight_bytes[MB_MAX_STAGES + 1];            /* by tight rank, of the costs looked at */
 	struct mb_flights *flights;     /* [MB_FLIGHT_KINDS], filled when asked for */
-	enum mb_flight_kind least_flights;      /* no feature keeps less in flight */
+	enum mb_flight_kind flown;      /* no feature looked at keeps less in flight */
 	uint64_t too_slow[MB_MAX_REPS / 64];            /* by representative, of choices that do not grow: by time alone */
 	struct mb_judged under_node, under_split, at_hand;
+	int widest;                     /* offloading choice that moves all that any choice of groups of tensors moves; -1: none */
 	int dead_layers;                /* under_node.dead is for chunks of so many layers; -1: of no split yet */
 	int idle_tried, idle_cut;       /* features under the node that mb_visit_tight_step looked at and excluded */
 	int64_t *forward_ps, *backward_ps, *finish_ps;  /* for mb_visit_tight_step */
@@ -101,7 +102,6 @@ struct mb_visit_choice {
 	const struct mb_legal *legal;
 	int group, rep, recompute;
 	double transfer_s, hop_s, limit;
-	enum mb_flight_kind flights;
 	/* By optimizer: offloading choices that fit. */
 	uint8_t fit_count[MB_MAX_OPTIMIZERS];
 	uint16_t fit[MB_MAX_OPTIMIZERS][MB_MAX_FITTING];
@@ -171,7 +171,7 @@ void mb_visit_flight(struct mb_visit *v, const struct mb_chunk_costs *costs, enu
 
 /*
  * judge.c: recompute choices under any group and features. False: none is worth a look. Closely: ranks' states are known
- * in full, and what is in flight by least_flights.
+ * in full, and what is in flight by flown.
  */
 bool mb_visit_judge_node(struct mb_visit *v, const struct mb_sizes *n);
 bool mb_visit_judge_split(struct mb_visit *v);

@@ -109,12 +109,6 @@ static void fill_blocks(void *context, int thread)
 
 static bool fill_floors(struct mb_walk *w)
 {
-	for (int i = 0; i < w->node_count; i++) {
-		struct mb_plan p;
-
-		mb_node_plan(&w->workers[0], &w->nodes[i], &p);
-		w->nodes[i].facts = mb_space_facts(w->s, &p);
-	}
 	sort_nodes(w, by_rows);
 	for (int i = 1; i < w->node_count; i++)
 		w->nodes[i].family = w->nodes[i - 1].family + !same_layers(&w->nodes[i], &w->nodes[i - 1]);
