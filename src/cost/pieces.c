@@ -85,9 +85,15 @@ static void replay_of(const struct mb_case *c, const struct mb_plan *p, const st
 	piece->host_s += op->replay_host_ops * c->params.host_op_s + op->replay_host_s;
 }
 
-static double host_seconds(const struct mb_case *c, const struct mb_op *op)
+/* Adds operation i of the scratch, which runs once. Returns its forward seconds, as mb_add_once does. */
+static double once_of(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int i, struct mb_kind_cost *scratch,
+                      struct mb_sums *sums, struct mb_kind_once *ret)
 {
-	return op->host_ops * c->params.host_op_s + op->host_s;
+	const struct mb_op *op = &scratch->ops[i];
+
+	ret->host_s += op->host_ops * c->params.host_op_s + op->host_s;
+	ret->sync_s += op->sync_s;
+	return mb_add_once(c, p, d, i, sums, scratch);
 }
 
 void mb_kind_once_fill(const struct mb_case *c, const struct mb_plan *p, const struct mb_dims *d, int kind,
@@ -98,11 +104,8 @@ void mb_kind_once_fill(const struct mb_case *c, const struct mb_plan *p, const s
 	memset(&once, 0, sizeof once);
 	ret->host_s = ret->sync_s = 0;
 	scratch->op_count = mb_ops_build(c, p, d, kind, scratch->ops);
-	for (int i = 0; i < scratch->op_count; i++) {
-		mb_add_once(c, p, d, i, &once, scratch);
-		ret->host_s += host_seconds(c, &scratch->ops[i]);
-		ret->sync_s += scratch->ops[i].sync_s;
-	}
+	for (int i = 0; i < scratch->op_count; i++)
+		once_of(c, p, d, i, scratch, &once, ret);
 	brief_of(&once, &ret->brief);
 }
 
@@ -138,10 +141,8 @@ void mb_kind_pieces_fill(const struct mb_case *c, const struct mb_plan *p, const
 	scratch->op_count = mb_ops_build(c, p, d, kind, scratch->ops);
 	for (int i = 0; i < scratch->op_count; i++) {
 		const struct mb_op *op = &scratch->ops[i];
-		double forward_s = mb_add_once(c, p, d, i, &once, scratch);
+		double forward_s = once_of(c, p, d, i, scratch, &once, &ret->once);
 
-		ret->once.host_s += host_seconds(c, op);
-		ret->once.sync_s += op->sync_s;
 		if (op->replayed_by)
 			replay_of(c, p, d, i, forward_s, scratch, ret);
 		for (int j = 0; j < op->saved_count; j++)

@@ -36,35 +36,35 @@ static void fill_due(struct mb_legality *l)
 	}
 }
 
-int mb_legality_broken(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis)
-{
-	for (int i = 0; i < l->due_count[axis]; i++)
-		if (!mb_rules[l->due[axis][i]].holds(&l->s->c, p))
-			return l->due[axis][i];
-	return -1;
-}
+/* Rules that read nothing but the pipeline's keys, and all others. */
+enum { PIPELINE = 1, OTHER = 2 };
 
-static int broken_of(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis, bool pipeline)
+static int first_broken(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis, unsigned parts)
 {
 	const unsigned keys = 1u << MB_P_PP | 1u << MB_P_VP | 1u << MB_P_SPLIT;
 
 	for (int i = 0; i < l->due_count[axis]; i++) {
 		const struct mb_rule *rule = &mb_rules[l->due[axis][i]];
 
-		if (((rule->reads & ~keys) == 0) == pipeline && !rule->holds(&l->s->c, p))
+		if ((parts & (rule->reads & ~keys ? OTHER : PIPELINE)) != 0 && !rule->holds(&l->s->c, p))
 			return l->due[axis][i];
 	}
 	return -1;
 }
 
+int mb_legality_broken(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis)
+{
+	return first_broken(l, p, axis, PIPELINE | OTHER);
+}
+
 int mb_legality_broken_pipeline(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis)
 {
-	return broken_of(l, p, axis, true);
+	return first_broken(l, p, axis, PIPELINE);
 }
 
 int mb_legality_broken_other(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis)
 {
-	return broken_of(l, p, axis, false);
+	return first_broken(l, p, axis, OTHER);
 }
 
 static struct mb_choices *axis_of(const struct mb_legality *l, enum mb_plan_key axis)
