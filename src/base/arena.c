@@ -1,4 +1,5 @@
 #include "base/arena.h"
+#include "base/pages.h"
 
 #include <stdarg.h>
 #include <stdalign.h>
@@ -8,35 +9,71 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 64 * 1024 };
+enum {
+	BLOCK_BYTES = 64 * 1024,
+	SMALL_BYTES = 4 * BLOCK_BYTES,  /* an arena above this grows by huge pages */
+};
 
 struct mb_arena_block {
 	struct mb_arena_block *next;
 	size_t used, size;
-	bool zero;                      /* what is not used yet is */
+	enum { PLAIN, ALONE, PAGED, POOLED } kind;      /* alone and paged: what is not used yet is zero */
 	alignas(max_align_t) unsigned char data[];
 };
 
-static struct mb_arena_block *add_block(struct mb_arena *a, size_t size)
+/* Of a pool: one that came back, or a piece of what the pool holds. */
+static struct mb_arena_block *pooled(struct mb_arena_pool *pool)
 {
-	size_t bytes = size > BLOCK_BYTES ? size : BLOCK_BYTES;
-	struct mb_arena_block *block;
+	struct mb_arena_block *block = pool->back;
 
-	if (bytes > SIZE_MAX - sizeof *block)
+	if (block)
+		pool->back = block->next;
+	else
+		block = mb_arena_room(&pool->store, BLOCK_BYTES);
+	block->kind = POOLED;
+	block->size = BLOCK_BYTES - sizeof *block;
+	return block;
+}
+
+static struct mb_arena_block *new_block(const struct mb_arena *a, size_t size)
+{
+	struct mb_arena_block *block;
+	int kind = PLAIN;
+
+	if (size > SIZE_MAX / 2)
 		abort();
-	block = size > BLOCK_BYTES ? calloc(1, sizeof *block + bytes) : malloc(sizeof *block + bytes);
+	size += sizeof *block;
+	if (a->pool && size <= BLOCK_BYTES)
+		return pooled(a->pool);
+	if (size > SMALL_BYTES) {
+		kind = ALONE;           /* room for the most there can be: pages that are never used cost nothing */
+	} else if (a->bytes > SMALL_BYTES) {
+		kind = PAGED;
+		size = MB_PAGES_BYTES;
+	} else if (size < BLOCK_BYTES) {
+		size = BLOCK_BYTES;
+	}
+	block = kind == ALONE ? calloc(1, size) : kind == PAGED ? mb_pages_new(size) : malloc(size);
 	if (!block)
 		abort();
-	block->used = 0;
-	block->size = bytes;
-	block->zero = size > BLOCK_BYTES;
+	block->kind = kind;
+	block->size = size - sizeof *block;
+	return block;
+}
 
-	/* A large request gets a block of its own behind the head, so that the room left in the head is not lost. */
-	if (size > BLOCK_BYTES && a->head) {
-		block->next = a->head->next;
-		a->head->next = block;
+static struct mb_arena_block *add_block(struct mb_arena *a, size_t size)
+{
+	struct mb_arena_block *block = new_block(a, size), *head = a->head;
+
+	block->used = 0;
+	a->bytes += block->size;
+
+	/* The block with more room left is the head. */
+	if (head && head->size - head->used > block->size - size) {
+		block->next = head->next;
+		head->next = block;
 	} else {
-		block->next = a->head;
+		block->next = head;
 		a->head = block;
 	}
 	return block;
@@ -55,7 +92,7 @@ static void *take(struct mb_arena *a, size_t size, bool zero)
 		block = add_block(a, size);
 	p = block->data + block->used;
 	block->used += size;
-	if (zero && !block->zero)
+	if (zero && block->kind != PAGED && block->kind != ALONE)
 		memset(p, 0, size);
 	return p;
 }
@@ -109,8 +146,21 @@ void mb_arena_free(struct mb_arena *a)
 	while (block) {
 		struct mb_arena_block *next = block->next;
 
-		free(block);
+		if (block->kind == PAGED) {
+			mb_pages_free(block, MB_PAGES_BYTES);
+		} else if (block->kind == POOLED) {
+			block->next = a->pool->back;
+			a->pool->back = block;
+		} else {
+			free(block);
+		}
 		block = next;
 	}
-	a->head = NULL;
+	*a = (struct mb_arena){ .pool = a->pool };
+}
+
+void mb_arena_pool_free(struct mb_arena_pool *pool)
+{
+	mb_arena_free(&pool->store);
+	pool->back = NULL;
 }

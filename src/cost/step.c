@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pages.h"
 #include "cost/bounds.h"
 #include "cost/collective.h"
 #include "cost/finish.h"
@@ -24,12 +25,12 @@ struct rank_time {
 
 struct mb_evaluation *mb_evaluation_new(void)
 {
-	struct mb_evaluation *e = calloc(1, sizeof *e);
+	struct mb_evaluation *e = mb_pages_new(sizeof *e);
 
 	if (e)
 		e->schedule = mb_schedule_new(MB_MAX_STAGES);
 	if (e && !e->schedule) {
-		free(e);
+		mb_pages_free(e, sizeof *e);
 		return NULL;
 	}
 	return e;
@@ -40,7 +41,7 @@ void mb_evaluation_free(struct mb_evaluation *e)
 	if (!e)
 		return;
 	mb_schedule_free(e->schedule);
-	free(e);
+	mb_pages_free(e, sizeof *e);
 }
 
 /* A layout spells out its virtual stages; a plan that says another number (a rule) is sized as the layout has it. */

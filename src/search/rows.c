@@ -78,7 +78,7 @@ struct mb_rows *mb_rows_of(struct mb_rows_cache *cache, const struct mb_plan *p)
 			oldest = r;
 	}
 	mb_arena_free(&oldest->arena);
-	*oldest = (struct mb_rows){ .p = *p, .used = cache->clock, .groups = mb_legality_groups(cache->l, p) };
+	*oldest = (struct mb_rows){ .p = *p, .arena.pool = &cache->pool, .used = cache->clock, .groups = mb_legality_groups(cache->l, p) };
 	variants = variant_index(cache->l, oldest->groups->count, (struct mb_feature){ 0, 0, 0, 0 });
 	oldest->variants = mb_arena_alloc(&oldest->arena, (variants + 1) * sizeof *oldest->variants);
 	oldest->least = mb_arena_alloc(&oldest->arena, MB_MAX_REPS * sizeof *oldest->least);
@@ -408,4 +408,5 @@ void mb_rows_free(struct mb_rows_cache *cache)
 		mb_arena_free(&cache->rows[i].arena);
 		cache->rows[i] = (struct mb_rows){ .used = 0 };
 	}
+	mb_arena_pool_free(&cache->pool);
 }

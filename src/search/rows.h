@@ -37,6 +37,7 @@ struct mb_rows_cache {
 	struct mb_slots slots;
 	double layers[MB_KIND_COUNT];   /* of the whole model, by slot */
 	struct mb_rows rows[MB_ROWS_CACHED];
+	struct mb_arena_pool pool;      /* of their arenas */
 	long clock;
 	struct mb_kind_cost *scratch;
 	bool graphs_help;               /* capturing more never costs host time */
