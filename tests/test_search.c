@@ -386,8 +386,11 @@ static void outer(struct brute *b, struct mb_plan p, int level)
 	int sizes[MB_MAX_SIZES], n;
 
 	if (level == 7) {
-		const struct mb_split_table *t = mb_splits_of(&b->w->splits, p.pp, p.vp);
+		const struct mb_split_table *tables = NULL, *t = NULL;
+		int count = mb_splits_tables(&b->w->splits, p.pp, &tables);
 
+		for (int i = 0; i < count; i++)
+			t = tables[i].vp == p.vp ? &tables[i] : t;
 		for (int i = 0; t && i < t->count; i++) {
 			mb_axis_copy(MB_P_SPLIT, &t->rows[i].plan, &p);
 			p.overlap_p2p_comm = b->w->s->derive_p2p ? p.vp > 1 : p.overlap_p2p_comm;
@@ -452,21 +455,6 @@ static bool is_near(const struct mb_search_result *r, const struct mb_plan *p)
 	return false;
 }
 
-/* No plan near the listed ones is as fast as one of the front and smaller by more than the resolution. */
-static void check_front(const struct brute *b, uint64_t seed, const struct mb_search_result *r)
-{
-	for (int i = 1; i < r->front_count; i++)
-		cr_expect(r->front[i].step_s >= r->front[i - 1].step_s && r->front[i].peak_bytes < r->front[i - 1].peak_bytes, "seed %" PRIu64 ": front", seed);
-	for (int i = 0; i < b->count; i++) {
-		const struct mb_ranked *p = &b->points[i];
-		bool covered = !b->best.has_fit || p->step_s > b->best.fit.step_s * 1.0999 || !is_near(r, &p->plan);
-
-		for (int j = 0; j < r->front_count && !covered; j++)
-			covered = r->front[j].step_s <= p->step_s && r->front[j].peak_bytes * (1 - MB_FRONT_RESOLUTION) <= p->peak_bytes;
-		cr_expect(covered, "seed %" PRIu64 ": %.9g s with %.0f B is missing from the front", seed, p->step_s, p->peak_bytes);
-	}
-}
-
 static bool is_same(double x, double y)
 {
 	return !(x < y || x > y);
@@ -479,6 +467,27 @@ static bool is_same_row(const struct mb_ranked *x, const struct mb_ranked *y)
 	       && x->tie == y->tie && is_same(x->step_s, y->step_s) && is_same(x->low_s, y->low_s) && is_same(x->high_s, y->high_s)
 	       && is_same(x->mfu, y->mfu) && is_same(x->peak_bytes, y->peak_bytes) && is_same(x->device_used_bytes, y->device_used_bytes)
 	       && is_same(x->margin_bytes, y->margin_bytes);
+}
+
+/* Of all plans near the listed ones; the limit of the search's front is a sum away from the one here. */
+static void check_front(struct space *s, const struct brute *b, uint64_t seed, const struct mb_search_result *r)
+{
+	double limit = b->best.has_fit ? b->best.fit.step_s * 1.1 : 0;
+	struct mb_best front;
+	int count = 0;
+
+	if (!b->best.has_fit)
+		return;
+	mb_best_init(&front, MB_AIM_FRONT, MB_MAX_FRONT, &s->arena);
+	for (int i = 0; i < b->count; i++)
+		if (b->points[i].step_s < limit * (1 - 1e-12) && is_near(r, &b->points[i].plan))
+			mb_best_offer(&front, &b->points[i]);
+	while (count < r->front_count && r->front[count].step_s < limit * (1 - 1e-12))
+		count++;
+	cr_expect(count == front.count, "seed %" PRIu64 ": a front of %d plans, brute force %d", seed, count, front.count);
+	for (int i = 0; i < count && i < front.count; i++)
+		cr_expect(mb_plan_compare(&r->front[i].plan, &front.of[i].plan) == 0 && is_same(r->front[i].step_s, front.of[i].step_s)
+		          && is_same(r->front[i].peak_bytes, front.of[i].peak_bytes), "seed %" PRIu64 ": plan %d of the front", seed, i + 1);
 }
 
 static void check_whole(struct space *s, const struct brute *b, uint64_t seed)
@@ -494,8 +503,11 @@ static void check_whole(struct space *s, const struct brute *b, uint64_t seed)
 	for (int i = 0; i < one.top_count && i < two.top_count; i++)
 		cr_expect(is_same_row(&one.top[i], &two.top[i]), "seed %" PRIu64 ": threads change rank %d", seed, i + 1);
 	cr_expect((one.recommended >= 0) == b->best.has_fit, "seed %" PRIu64 ": recommended", seed);
+	cr_expect(one.front_count == two.front_count, "seed %" PRIu64 ": threads change the front", seed);
+	for (int i = 0; i < one.front_count && i < two.front_count; i++)
+		cr_expect(is_same_row(&one.front[i], &two.front[i]), "seed %" PRIu64 ": threads change plan %d of the front", seed, i + 1);
 	cr_expect(one.has_closest == (b->legal > 0 && b->count == 0), "seed %" PRIu64 ": closest", seed);
-	check_front(b, seed, &one);
+	check_front(s, b, seed, &one);
 }
 
 static void check_seed(uint64_t seed)

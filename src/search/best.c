@@ -131,8 +131,8 @@ void mb_best_goal(const struct mb_best *b, struct mb_goal *ret)
 	ret->fit = b->has_fit ? value_of(b->aim, &b->fit) : INFINITY;
 	ret->front_count = 0;
 	for (int i = 0; b->aim == MB_AIM_FRONT && i < b->count; i++) {
-		ret->front[i][0] = b->of[i].step_s;
-		ret->front[i][1] = b->of[i].peak_bytes;
+		ret->front_s[i] = b->of[i].step_s;
+		ret->front_slot[i] = mb_front_slot(b->of[i].peak_bytes);
 		ret->front_count++;
 	}
 }
@@ -142,11 +142,21 @@ double mb_goal_limit_s(const struct mb_goal *g)
 	return g->aim == MB_AIM_STEP ? mb_smaller(g->max_step_s, mb_larger(g->last, g->fit)) : g->max_step_s;
 }
 
-/* A plan that is hardly smaller than one as fast adds nothing to the front. */
+int64_t mb_front_slot(double peak_bytes)
+{
+	int64_t bits;
+
+	memcpy(&bits, &peak_bytes, sizeof bits);
+	return peak_bytes > 0 ? bits >> (52 - MB_FRONT_BITS) : 0;
+}
+
+/* Whether everything that costs at least so much is beaten. */
 static bool front_excludes(const struct mb_goal *g, double step_s, double peak_bytes)
 {
-	for (int i = 0; i < g->front_count && g->front[i][0] <= step_s; i++)
-		if (g->front[i][1] * (1 - MB_FRONT_RESOLUTION) < peak_bytes)
+	int64_t slot = mb_front_slot(peak_bytes);
+
+	for (int i = 0; i < g->front_count && g->front_s[i] <= step_s; i++)
+		if (g->front_slot[i] < slot || (g->front_slot[i] == slot && g->front_s[i] < step_s))
 			return true;
 	return false;
 }
@@ -190,28 +200,28 @@ static void insert(struct mb_best *b, const struct mb_ranked *r)
 		b->count++;
 }
 
-/* Equal costs: the plan that comes first in the order of plans stays. */
-static bool dominates(const struct mb_ranked *x, const struct mb_ranked *y)
+/*
+ * A partial order: what nothing beats is the same in whatever order plans are found. Of one slot the fastest stays, of
+ * equal ones the smallest, of equal ones the first in the order of plans.
+ */
+static bool beats(const struct mb_best *b, const struct mb_ranked *x, const struct mb_ranked *y)
 {
-	if (x->step_s > y->step_s || x->peak_bytes > y->peak_bytes)
+	int64_t slot = mb_front_slot(x->peak_bytes), other = mb_front_slot(y->peak_bytes);
+
+	if (x->step_s > y->step_s || slot > other)
 		return false;
-	return x->step_s < y->step_s || x->peak_bytes < y->peak_bytes || mb_plan_compare(&x->plan, &y->plan) <= 0;
+	return slot < other || mb_ranked_compare(b, x, y) <= 0;
 }
 
-static bool nearly_dominates(const struct mb_ranked *x, const struct mb_ranked *y)
-{
-	return dominates(x, y) || (x->step_s <= y->step_s && x->peak_bytes * (1 - MB_FRONT_RESOLUTION) <= y->peak_bytes);
-}
-
-static void offer_front(struct mb_best *b, const struct mb_ranked *r, bool nearly)
+static void offer_front(struct mb_best *b, const struct mb_ranked *r)
 {
 	int kept = 0;
 
 	for (int i = 0; i < b->count; i++)
-		if (nearly ? nearly_dominates(&b->of[i], r) : dominates(&b->of[i], r))
+		if (beats(b, &b->of[i], r))
 			return;
 	for (int i = 0; i < b->count; i++)
-		if (!dominates(r, &b->of[i]))
+		if (!beats(b, r, &b->of[i]))
 			b->of[kept++] = b->of[i];
 	b->count = kept;
 	insert(b, r);
@@ -229,7 +239,7 @@ void mb_best_offer(struct mb_best *b, const struct mb_ranked *r)
 		return;
 	b->fits++;
 	if (b->aim == MB_AIM_FRONT) {
-		offer_front(b, r, true);
+		offer_front(b, r);
 		return;
 	}
 	insert(b, r);
@@ -242,7 +252,7 @@ void mb_best_offer(struct mb_best *b, const struct mb_ranked *r)
 void mb_best_join(struct mb_best *b, const struct mb_best *front)
 {
 	for (int i = 0; i < front->count; i++)
-		offer_front(b, &front->of[i], false);
+		offer_front(b, &front->of[i]);
 }
 
 /* ---- near-copies ---- */

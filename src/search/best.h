@@ -2,16 +2,20 @@
 #ifndef MBSIM_SEARCH_BEST_H
 #define MBSIM_SEARCH_BEST_H
 
+#include <stdint.h>
+
 #include "search/search.h"
 
 enum mb_aim {
 	MB_AIM_STEP,                    /* least step time among plans that fit */
 	MB_AIM_PEAK,                    /* least peak among plans within max_step_s */
-	MB_AIM_FRONT,                   /* every plan has one here that is no slower and at most the resolution larger */
+	MB_AIM_FRONT,                   /* no plan of a smaller or the same slot of peaks is as fast */
 	MB_AIM_CLOSEST                  /* least device use within the resolution, whether it fits or not */
 };
 
-#define MB_FRONT_RESOLUTION 0.01
+/* Bits of a peak's mantissa that tell slots apart: those of one slot differ by less than 1.6 %. */
+enum { MB_FRONT_BITS = 6 };
+
 #define MB_CLOSEST_RESOLUTION 0.03
 
 /* Why a point needs no look. */
@@ -37,8 +41,12 @@ struct mb_goal {
 	double last, fit;               /* of the last plan of a full list and of the best that fits, in the aim's unit */
 	double device_factor;           /* device use is at least so many times the peak */
 	int front_count;
-	double front[MB_MAX_FRONT][2];  /* step and peak, by step */
+	double front_s[MB_MAX_FRONT];   /* in order */
+	int64_t front_slot[MB_MAX_FRONT];
 };
+
+/* Grows with the peak. */
+int64_t mb_front_slot(double peak_bytes);
 
 void mb_best_goal(const struct mb_best *b, struct mb_goal *ret);
 
@@ -53,7 +61,7 @@ enum mb_bound mb_best_bound(const struct mb_goal *g, double step_s, double peak_
 /* Takes an evaluated plan, or not. */
 void mb_best_offer(struct mb_best *b, const struct mb_ranked *r);
 
-/* Adds another front; what is left covers what either did. */
+/* Adds another front: what is left is the front of both. */
 void mb_best_join(struct mb_best *b, const struct mb_best *front);
 
 /* Sets `tie` and `variants` of a sorted list. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pages.h"
+
 /* Branches that differ in nothing that counting sees: legal features, groups and the layers of a chunk. */
 struct cell {
 	const struct mb_legal_class *class;
@@ -15,6 +17,11 @@ struct cell {
 
 enum { CELLS = 1 << 12 };
 
+/* What a table's virtual stages and splits break for a TP, CP, PP and micro-batch size; -1: nothing. */
+struct broken { int outer, rule; };
+
+enum { MBS_KNOWN = 32 };
+
 /* A thread's part: nodes and counts of its own. */
 struct enumeration {
 	struct mb_walk *w;              /* legality and splits, which all share */
@@ -25,7 +32,9 @@ struct enumeration {
 	bool failed;
 	struct cell *cells;             /* hashed; a full table is emptied into the tally */
 	int cell_count;
-	struct { bool known; int rule; } *tables;       /* what the virtual stages of a table break of the pipeline's rules; -1: nothing */
+	struct broken *tables;          /* [tables][MBS_KNOWN] */
+	int outer, mbs_at;              /* TP, CP and PP now, counted; which of the micro-batch sizes */
+	bool apart;                     /* no rule about virtual stages and splits reads EP or ETP */
 };
 
 static const enum mb_plan_key size_axes[] = { MB_P_TP, MB_P_CP, MB_P_PP, MB_P_EP, MB_P_ETP, MB_P_MBS };
@@ -39,18 +48,26 @@ static void set_size(struct mb_plan *p, enum mb_plan_key axis, int value)
 	*at[axis] = value;
 }
 
+static void free_nodes(struct mb_sizes *nodes, int capacity)
+{
+	mb_pages_free(nodes, (size_t)capacity * sizeof *nodes);
+}
+
 static bool grow(struct mb_sizes **nodes, int *capacity, int count)
 {
-	int wanted = *capacity ? *capacity : 4096;
+	int wanted = *capacity ? *capacity : (int)(MB_PAGES_BYTES / sizeof **nodes);
 	struct mb_sizes *grown;
 
 	if (count <= *capacity)
 		return true;
 	while (wanted < count)
 		wanted *= 2;
-	grown = realloc(*nodes, (size_t)wanted * sizeof *grown);
+	grown = mb_pages_new((size_t)wanted * sizeof *grown);
 	if (!grown)
 		return false;
+	if (*nodes)
+		memcpy(grown, *nodes, (size_t)*capacity * sizeof *grown);
+	free_nodes(*nodes, *capacity);
 	*nodes = grown;
 	*capacity = wanted;
 	return true;
@@ -63,7 +80,7 @@ static bool add_node(struct enumeration *e, bool flat, double points)
 	if (!grow(&e->nodes, &e->node_capacity, e->node_count + 1))
 		return false;
 	e->nodes[e->node_count++] = (struct mb_sizes){ .tp = p->tp, .cp = p->cp, .pp = p->pp, .ep = p->ep, .etp = p->etp,
-		.mbs = p->micro_batch_size, .facts = mb_space_facts(e->w->s, p), .flat = flat, .bound = MB_BOUND_UNROUTED, .points = points };
+		.mbs = p->micro_batch_size, .facts = (uint8_t)mb_space_facts(e->w->s, p), .flat = flat, .bound = MB_BOUND_UNROUTED, .points = points };
 	return true;
 }
 
@@ -115,22 +132,26 @@ static struct cell *cell_of(struct enumeration *e, const struct mb_legal_class *
 }
 
 /* First rule that the virtual stages or every split of them breaks; -1: none. */
-static int broken_by(struct enumeration *e, const struct mb_split_table *t)
+static int first_broken(struct enumeration *e, const struct mb_split_table *t)
 {
 	const struct mb_legality *l = &e->w->legality;
-	size_t at = (size_t)(t - e->w->splits.table);
-	int other = mb_legality_broken_other(l, &e->p, MB_P_VP), rule;
+	int rule = mb_legality_broken(l, &e->p, MB_P_VP);
 
-	if (!e->tables[at].known)
-		e->tables[at].rule = mb_legality_broken_pipeline(l, &e->p, MB_P_VP);
-	e->tables[at].known = true;
-	rule = e->tables[at].rule;
-	if (other >= 0 && (rule < 0 || other < rule))
-		rule = other;
 	if (rule >= 0 || t->legal)
 		return rule;
 	mb_axis_copy(MB_P_SPLIT, &t->rows[0].plan, &e->p);
 	return mb_legality_broken(l, &e->p, MB_P_SPLIT);
+}
+
+static int broken_by(struct enumeration *e, const struct mb_split_table *t)
+{
+	struct broken *known = &e->tables[(t - e->w->splits.table) * MBS_KNOWN + e->mbs_at % MBS_KNOWN];
+
+	if (!e->apart || e->mbs_at >= MBS_KNOWN)
+		return first_broken(e, t);
+	if (known->outer != e->outer)
+		*known = (struct broken){ e->outer, first_broken(e, t) };
+	return known->rule;
 }
 
 /*
@@ -142,19 +163,17 @@ static double count_splits(struct enumeration *e, int broken, bool *ret_flat)
 	struct mb_walk *w = e->w;
 	const struct mb_groups *groups = mb_legality_groups(&w->legality, &e->p);
 	const struct mb_legal_class *class = NULL;
-	int vps[MB_MAX_SIZES], n = mb_space_sizes(w->s, MB_P_VP, &e->p, vps);
+	const struct mb_split_table *t = NULL;
+	int n = mb_splits_tables(&w->splits, e->p.pp, &t);
 	double legal = 0;
 
 	*ret_flat = true;
-	for (int i = 0; i < n; i++) {
-		const struct mb_split_table *t = mb_splits_of(&w->splits, e->p.pp, vps[i]);
+	for (int i = 0; i < n; i++, t++) {
 		struct cell *cell;
 		int rule = broken;
 
-		if (!t)
-			continue;
-		mb_space_set_vp(w->s, vps[i], &e->p);
-		if (!class || (vps[i] > 1) != (vps[i - 1] > 1))         /* knows only whether there are virtual stages */
+		mb_space_set_vp(w->s, t->vp, &e->p);
+		if (!class || (t[0].vp > 1) != (t[-1].vp > 1))          /* knows only whether there are virtual stages */
 			class = mb_legality_class(&w->legality, &e->p);
 		cell = cell_of(e, class, groups, mb_space_recompute_layers(w->s, e->p.pp, e->p.vp));
 		e->rules.considered += t->count * cell->candidates;
@@ -164,7 +183,7 @@ static double count_splits(struct enumeration *e, int broken, bool *ret_flat)
 			e->rules.rules[rule] += t->count * cell->candidates;
 		} else {
 			cell->splits += t->count;
-			*ret_flat &= vps[i] <= 1;
+			*ret_flat &= t->vp <= 1;
 			legal += t->count * cell->points;
 		}
 	}
@@ -185,6 +204,10 @@ static bool enumerate(struct enumeration *e, int level, int broken)
 	n = mb_space_sizes(e->w->s, size_axes[level], &e->p, sizes);
 	for (int i = 0; i < n; i++) {
 		set_size(&e->p, size_axes[level], sizes[i]);
+		if (size_axes[level] == MB_P_PP)
+			e->outer++;
+		else if (size_axes[level] == MB_P_MBS)
+			e->mbs_at = i;
 		if (!enumerate(e, level + 1, broken >= 0 ? broken : mb_legality_broken(&e->w->legality, &e->p, size_axes[level])))
 			return false;
 	}
@@ -239,20 +262,26 @@ static bool start_enumeration(struct mb_walk *w, const struct mb_plan *p, struct
 	ret->w = w;
 	ret->p = *p;
 	ret->cells = calloc(CELLS, sizeof *ret->cells);
-	ret->tables = calloc((size_t)w->splits.count + 1, sizeof *ret->tables);
+	ret->tables = calloc((size_t)(w->splits.count + 1) * MBS_KNOWN, sizeof *ret->tables);
+	ret->apart = ((mb_legality_reads(&w->legality, MB_P_VP) | mb_legality_reads(&w->legality, MB_P_SPLIT)) & (1u << MB_P_EP | 1u << MB_P_ETP)) == 0;
 	return ret->cells && ret->tables;
 }
 
 /* What a thread found becomes the walk's. */
 static bool take(struct mb_walk *w, struct enumeration *e)
 {
-	bool ok = !e->failed && grow(&w->nodes, &w->node_capacity, w->node_count + e->node_count);
+	bool first = !w->nodes && !e->failed;
+	bool ok = first || (!e->failed && grow(&w->nodes, &w->node_capacity, w->node_count + e->node_count));
 
-	if (ok && e->node_count > 0)
+	if (first) {
+		w->nodes = e->nodes;
+		w->node_capacity = e->node_capacity;
+		e->nodes = NULL;
+	} else if (ok && e->node_count > 0)
 		memcpy(w->nodes + w->node_count, e->nodes, (size_t)e->node_count * sizeof *e->nodes);
 	w->node_count += ok ? e->node_count : 0;
 	mb_tally_add(&w->rules, &e->rules);
-	free(e->nodes);
+	free_nodes(e->nodes, e->node_capacity);
 	free(e->cells);
 	free(e->tables);
 	return ok;
@@ -285,7 +314,8 @@ bool mb_walk_init(struct mb_walk *w, struct mb_space *s, int threads)
 
 void mb_walk_free(struct mb_walk *w)
 {
-	free(w->nodes);
+	free_nodes(w->nodes, w->node_capacity);
 	free(w->families);
+	free(w->order);
 	mb_legality_free(&w->legality);
 }

@@ -385,17 +385,18 @@ double mb_floors_model(struct mb_floors *f, const struct mb_plan *p, const struc
 		ret_least[i] = (struct mb_kind_row){ .gpu_s = INFINITY, .forward_s = INFINITY };
 	for (int g = 0; g < groups->count; g++) {
 		struct mb_plan one = *p;
+		struct mb_dims d;
 
 		mb_set_group(s, &groups->of[g], &one);
 		for (int i = 0; i < count; i++) {
 			struct total t;
-			struct mb_dims d;
 			double model_s;
 
 			mb_set_feature(s, &features[i], &one);
-			mb_dims_fill(&s->c, &one, &d);
-			if (known_graph != features[i].graph || known_group != g || known_overlap != features[i].overlap)
+			if (known_graph != features[i].graph || known_group != g || known_overlap != features[i].overlap) {
+				mb_dims_fill(&s->c, &one, &d);          /* of features they know graphs alone */
 				plain = plain_total(f, &one, &d, &groups->of[g], &features[i], ret_least);
+			}
 			known_graph = features[i].graph;
 			known_group = g;
 			known_overlap = features[i].overlap;

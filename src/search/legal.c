@@ -36,35 +36,21 @@ static void fill_due(struct mb_legality *l)
 	}
 }
 
-/* Rules that read nothing but the pipeline's keys, and all others. */
-enum { PIPELINE = 1, OTHER = 2 };
-
-static int first_broken(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis, unsigned parts)
+int mb_legality_broken(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis)
 {
-	const unsigned keys = 1u << MB_P_PP | 1u << MB_P_VP | 1u << MB_P_SPLIT;
-
-	for (int i = 0; i < l->due_count[axis]; i++) {
-		const struct mb_rule *rule = &mb_rules[l->due[axis][i]];
-
-		if ((parts & (rule->reads & ~keys ? OTHER : PIPELINE)) != 0 && !rule->holds(&l->s->c, p))
+	for (int i = 0; i < l->due_count[axis]; i++)
+		if (!mb_rules[l->due[axis][i]].holds(&l->s->c, p))
 			return l->due[axis][i];
-	}
 	return -1;
 }
 
-int mb_legality_broken(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis)
+unsigned mb_legality_reads(const struct mb_legality *l, enum mb_plan_key axis)
 {
-	return first_broken(l, p, axis, PIPELINE | OTHER);
-}
+	unsigned reads = 0;
 
-int mb_legality_broken_pipeline(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis)
-{
-	return first_broken(l, p, axis, PIPELINE);
-}
-
-int mb_legality_broken_other(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis)
-{
-	return first_broken(l, p, axis, OTHER);
+	for (int i = 0; i < l->due_count[axis]; i++)
+		reads |= mb_rules[l->due[axis][i]].reads;
+	return reads;
 }
 
 static struct mb_choices *axis_of(const struct mb_legality *l, enum mb_plan_key axis)

@@ -97,8 +97,7 @@ double mb_class_points(const struct mb_legality *l, const struct mb_legal_class 
 /* First rule broken among those that can be judged once `axis` is set, in the order of the search; -1: none. */
 int mb_legality_broken(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis);
 
-/* The same of the rules that read nothing but the pipeline's keys, or of all others; the first of both is the smaller. */
-int mb_legality_broken_pipeline(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis);
-int mb_legality_broken_other(const struct mb_legality *l, const struct mb_plan *p, enum mb_plan_key axis);
+/* The axes that these rules read, as bits. */
+unsigned mb_legality_reads(const struct mb_legality *l, enum mb_plan_key axis);
 
 #endif

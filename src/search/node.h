@@ -9,12 +9,16 @@
 #include "search/floors.h"
 #include "search/splits.h"
 
+/* Dearer and larger each. */
+enum mb_size_bound { MB_BOUND_UNROUTED, MB_BOUND_PARTS, MB_BOUND_LAYERS };
+
+/* There are many, and every pass looks at all: a cache line each. */
 struct mb_sizes {
 	int tp, cp, pp, ep, etp, mbs;
 	bool flat;                      /* no virtual stages under it are legal */
 	bool too_large;                 /* whatever the split: its states alone do not fit */
-	enum mb_size_bound { MB_BOUND_UNROUTED, MB_BOUND_PARTS, MB_BOUND_LAYERS } bound;         /* dearer and larger each */
-	unsigned facts;                 /* mb_space_facts without virtual stages */
+	uint8_t bound;                  /* enum mb_size_bound: of step_s */
+	uint8_t facts;                  /* mb_space_facts without virtual stages */
 	int family;                     /* alike but for the pipeline's length: layers cost the same */
 	double step_s;                  /* lower bound of every plan under it */
 	double guess_s;                 /* what its fastest plan may take; no bound */

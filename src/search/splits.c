@@ -385,26 +385,12 @@ static void fill_table(struct maker *m, int pp, int vp)
 	m->splits->count++;
 }
 
-const struct mb_split_table *mb_splits_of(const struct mb_splits *s, int pp, int vp)
+int mb_splits_tables(const struct mb_splits *s, int pp, const struct mb_split_table **ret)
 {
-	const struct mb_split_table *t;
-	int from = 0, to;
-
 	if (pp < 1 || pp > MB_MAX_STAGES)
-		return NULL;
-	t = s->table + s->first[pp];
-	to = s->tables[pp];
-	while (from < to) {
-		int middle = (from + to) / 2;
-
-		if (t[middle].vp == vp)
-			return &t[middle];
-		if (t[middle].vp < vp)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return NULL;
+		return 0;
+	*ret = s->table + s->first[pp];
+	return s->tables[pp];
 }
 
 static void extend_layouts(struct mb_space *s)

@@ -62,7 +62,7 @@ struct mb_split_table {
 enum { MB_MAX_PIECES = 4096, MB_MAX_HOLDINGS = 16384 };
 
 struct mb_splits {
-	struct mb_split_table *table;   /* by pp, then vp: found through mb_splits_of */
+	struct mb_split_table *table;   /* by pp, then vp: found through mb_splits_tables */
 	int first[MB_MAX_STAGES + 1], tables[MB_MAX_STAGES + 1];        /* of a pp: first table, how many */
 	int count, capacity;
 	int piece_count, holding_count;
@@ -80,6 +80,8 @@ static inline const double *mb_piece_layers(const struct mb_splits *s, int piece
 }
 
 void mb_splits_fill(struct mb_space *s, struct mb_splits *ret);
-const struct mb_split_table *mb_splits_of(const struct mb_splits *s, int pp, int vp);
+
+/* Tables of a pipeline's length, by virtual stages. Returns how many. */
+int mb_splits_tables(const struct mb_splits *s, int pp, const struct mb_split_table **ret);
 
 #endif

@@ -220,15 +220,16 @@ static struct mb_visit *visit_of(struct mb_walk *w, struct mb_worker *k)
 static int legal_stages(struct mb_visit *v, struct stages ret[MB_MAX_SIZES], int *ret_splits)
 {
 	struct mb_walk *w = v->walk;
-	int vps[MB_MAX_SIZES], n = mb_space_sizes(w->s, MB_P_VP, &v->w->p, vps), count = 0;
+	const struct mb_split_table *tables = NULL;
+	int n = mb_splits_tables(&w->splits, v->w->p.pp, &tables), count = 0;
 
 	*ret_splits = 0;
 	for (int i = 0; i < n; i++) {
-		struct stages s = { .table = mb_splits_of(&w->splits, v->w->p.pp, vps[i]) };
+		struct stages s = { .table = &tables[i] };
 		struct mb_plan p = v->w->p;
 
-		mb_space_set_vp(w->s, vps[i], &p);
-		if (!s.table || !s.table->legal || mb_legality_broken(&w->legality, &p, MB_P_VP) >= 0)
+		mb_space_set_vp(w->s, s.table->vp, &p);
+		if (!s.table->legal || mb_legality_broken(&w->legality, &p, MB_P_VP) >= 0)
 			continue;
 		s.class = mb_legality_class(&w->legality, &p);
 		s.layers = mb_space_recompute_layers(w->s, p.pp, p.vp);

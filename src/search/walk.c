@@ -22,7 +22,7 @@ void mb_tally_add(struct mb_tally *to, const struct mb_tally *from)
 
 static int by_floor(const void *a, const void *b)
 {
-	const struct mb_sizes *x = a, *y = b;
+	const struct mb_sizes *x = *(struct mb_sizes *const *)a, *y = *(struct mb_sizes *const *)b;
 	const int orders[] = { x->tp - y->tp, x->cp - y->cp, x->pp - y->pp, x->ep - y->ep, x->etp - y->etp, x->mbs - y->mbs };
 
 	if (x->step_s < y->step_s || x->step_s > y->step_s)
@@ -36,7 +36,7 @@ static int by_floor(const void *a, const void *b)
 /* Sizes with the best plans so far first, then those that may have them, so that what is worth a look is soon known. */
 static int by_promise(const void *a, const void *b)
 {
-	const struct mb_sizes *x = a, *y = b;
+	const struct mb_sizes *x = *(struct mb_sizes *const *)a, *y = *(struct mb_sizes *const *)b;
 
 	if (x->found_s < y->found_s || x->found_s > y->found_s)
 		return x->found_s < y->found_s ? -1 : 1;
@@ -60,7 +60,7 @@ static int by_rows(const void *a, const void *b)
 /* Small micro-batches on many ranks first: what is likely to need the least memory. */
 static int by_memory(const void *a, const void *b)
 {
-	const struct mb_sizes *x = a, *y = b;
+	const struct mb_sizes *x = *(struct mb_sizes *const *)a, *y = *(struct mb_sizes *const *)b;
 	long long ranks_x = (long long)x->tp * x->cp * x->pp * x->ep, ranks_y = (long long)y->tp * y->cp * y->pp * y->ep;
 
 	if (x->mbs != y->mbs)
@@ -68,10 +68,27 @@ static int by_memory(const void *a, const void *b)
 	return ranks_x != ranks_y ? ranks_x > ranks_y ? -1 : 1 : by_floor(a, b);
 }
 
-static void sort_nodes(struct mb_walk *w, int (*order)(const void *a, const void *b))
+static void sort(struct mb_walk *w, int count, int (*order)(const void *a, const void *b))
 {
-	if (w->node_count > 0)
-		qsort(w->nodes, (size_t)w->node_count, sizeof *w->nodes, order);
+	if (count > 0)
+		qsort(w->order, (size_t)count, sizeof(struct mb_sizes *), order);
+}
+
+/* Nodes that a pass entered to the front, in the order of what they promise; the others stay as they are. */
+static void promote(struct mb_walk *w)
+{
+	struct mb_sizes **entered = w->order + w->node_count;
+	int count = 0, to = w->node_count;
+
+	for (int i = w->node_count - 1; i >= 0; i--) {
+		if (w->order[i]->guess_s < INFINITY)
+			entered[count++] = w->order[i];
+		else
+			w->order[--to] = w->order[i];
+	}
+	if (count > 0)
+		memcpy(w->order, entered, (size_t)count * sizeof *entered);
+	sort(w, count, by_promise);
 }
 
 static bool same_layers(const struct mb_sizes *a, const struct mb_sizes *b)
@@ -109,15 +126,21 @@ static void fill_blocks(void *context, int thread)
 
 static bool fill_floors(struct mb_walk *w)
 {
-	sort_nodes(w, by_rows);
+	size_t count = (size_t)w->node_count;
+
+	if (count > 0)
+		qsort(w->nodes, count, sizeof *w->nodes, by_rows);
 	for (int i = 1; i < w->node_count; i++)
 		w->nodes[i].family = w->nodes[i - 1].family + !same_layers(&w->nodes[i], &w->nodes[i - 1]);
-	w->families = calloc(w->node_count > 0 ? (size_t)w->nodes[w->node_count - 1].family + 1 : 1, sizeof *w->families);
-	if (!w->families)
+	w->families = calloc(count > 0 ? (size_t)w->nodes[count - 1].family + 1 : 1, sizeof *w->families);
+	w->order = malloc((2 * count + 1) * sizeof(struct mb_sizes *));
+	if (!w->families || !w->order)
 		return false;
 	w->next = 0;
 	mb_pool_start(w->threads, fill_blocks, w);
-	sort_nodes(w, by_floor);
+	for (size_t i = 0; i < count; i++)
+		w->order[i] = &w->nodes[i];
+	sort(w, w->node_count, by_floor);
 	return w->floored = true;
 }
 
@@ -144,10 +167,10 @@ static double least_step_s(struct mb_walk *w)
 {
 	double least = INFINITY;
 
-	for (int i = 0; i < w->node_count && w->nodes[i].step_s < least; i++) {
-		if (w->nodes[i].bound == MB_BOUND_UNROUTED)
-			refine(w, &w->workers[0], &w->nodes[i]);
-		least = mb_smaller(least, w->nodes[i].step_s);
+	for (int i = 0; i < w->node_count && w->order[i]->step_s < least; i++) {
+		if (w->order[i]->bound == MB_BOUND_UNROUTED)
+			refine(w, &w->workers[0], w->order[i]);
+		least = mb_smaller(least, w->order[i]->step_s);
 	}
 	return w->node_count > 0 ? least : 0;
 }
@@ -239,18 +262,18 @@ static void work(void *context, int thread)
 	for (int i = mb_pool_next(&w->next); i < w->node_count; i = mb_pool_next(&w->next)) {
 		enum mb_bound bound;
 
-		if (!mb_walk_is_near(w, &w->nodes[i], 0, NULL))
+		k->node = w->order[i];
+		if (!mb_walk_is_near(w, k->node, 0, NULL))
 			continue;
-		k->node = &w->nodes[i];
 		bound = known_bound(k, k->node);
 		if (bound == MB_WORTH) {
 			refresh(w, k);
 			bound = enter(w, k, k->node);
 		}
-		if (bound == MB_WORTH && !mb_visit_node(w, k, &w->nodes[i]))
+		if (bound == MB_WORTH && !mb_visit_node(w, k, k->node))
 			bound = MB_BY_MEMORY;
 		if (bound != MB_WORTH)
-			k->tally.bounds[bound == MB_BY_TIME ? MB_COUNT_TIME : MB_COUNT_MEMORY] += w->nodes[i].points;
+			k->tally.bounds[bound == MB_BY_TIME ? MB_COUNT_TIME : MB_COUNT_MEMORY] += k->node->points;
 		if (thread == 0 && w->options->progress && i % 64 == 0)
 			w->options->progress(w->options->context, (double)i / w->node_count);
 	}
@@ -283,7 +306,7 @@ static void run_limited(struct mb_walk *w)
 		best->max_step_s = factor > most ? empty.max_step_s : mb_smaller(least * factor, empty.max_step_s);
 		run_pass(w);
 		if (w->tally.costed > 0)
-			sort_nodes(w, by_promise);
+			promote(w);
 		if ((best->count == best->wanted && best->has_fit) || !(best->max_step_s < empty.max_step_s))
 			break;
 		factor *= factor > 2 ? 2 : best->count > 0 ? small_step : w->tally.costed > 0 ? wide_step : step;
@@ -294,7 +317,7 @@ static void run_limited(struct mb_walk *w)
 static void run_once(struct mb_walk *w)
 {
 	if (w->best->aim == MB_AIM_CLOSEST)
-		sort_nodes(w, by_memory);
+		sort(w, w->node_count, by_memory);
 	run_pass(w);
 }
 

@@ -12,7 +12,8 @@ struct mb_walk {
 	struct mb_sizes *nodes;
 	int node_count, node_capacity;
 	struct mb_family *families;
-	bool floored;                   /* nodes have their bounds and are sorted by them */
+	struct mb_sizes **order;        /* in which a pass takes them, and as much room again */
+	bool floored;                   /* nodes have their bounds and are ordered by them */
 	struct mb_tally rules;          /* of the enumeration: the same for every pass */
 	struct mb_best *best;           /* behind the lock while threads run */
 	struct mb_tally tally;
