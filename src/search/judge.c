@@ -237,11 +237,16 @@ static enum mb_bound judge_offloading_under_node(struct mb_visit *v, const struc
 	return bound;
 }
 
-/* Whether a choice that is too slow recomputes a part of what this one does: then this one is too slow as well. */
+/*
+ * Whether a choice that is too slow recomputes a part of what this one does: then this one is too slow as well. Choices
+ * that grow come in the order of their layers.
+ */
 static bool more_than_too_slow(const struct mb_visit *v, int choice)
 {
 	const uint64_t *parts = v->walk->legality.parts[v->walk->legality.rep_of[choice]];
 
+	if (v->growth_too_slow[v->walk->s->axis[MB_P_RECOMPUTE].of[choice].growth])
+		return true;
 	for (int i = 0; i < MB_MAX_REPS / 64; i++)
 		if (parts[i] & v->too_slow[i])
 			return true;
@@ -250,8 +255,18 @@ static bool more_than_too_slow(const struct mb_visit *v, int choice)
 
 static void note_too_slow(struct mb_visit *v, int choice)
 {
-	if (v->walk->s->axis[MB_P_RECOMPUTE].of[choice].growth == MB_GROWS_NOT)
+	enum mb_growth growth = v->walk->s->axis[MB_P_RECOMPUTE].of[choice].growth;
+
+	if (growth == MB_GROWS_NOT)
 		set_bit(v->too_slow, v->walk->legality.rep_of[choice], true);
+	else
+		v->growth_too_slow[growth] = true;
+}
+
+static void forget_too_slow(struct mb_visit *v)
+{
+	memset(v->too_slow, 0, sizeof v->too_slow);
+	memset(v->growth_too_slow, 0, sizeof v->growth_too_slow);
 }
 
 /* A recompute choice under any split of the node. */
@@ -293,7 +308,7 @@ bool mb_visit_judge_node(struct mb_visit *v, const struct mb_sizes *n)
 	j->open_count = 0;
 	v->dead_layers = -1;
 	v->widest = widest_offloading(v);
-	memset(v->too_slow, 0, sizeof v->too_slow);
+	forget_too_slow(v);
 	for (int i = 0; i < a->count; i++) {
 		j->worth[i] = j->worth_offloaded[i] = MB_BY_TIME;
 		if ((a->of[i].growth != MB_GROWS_NOT && a->of[i].layers > most) || more_than_too_slow(v, i))
@@ -365,7 +380,7 @@ static bool judge(struct mb_visit *v, const struct mb_judged *from, uint32_t opt
 	ret->dead = from->dead;
 	ret->open_count = 0;
 	ret->shut_by = MB_WORTH;
-	memset(v->too_slow, 0, sizeof v->too_slow);
+	forget_too_slow(v);
 	for (int i = 0; i < from->open_count; i++) {
 		int choice = from->open[i];
 

@@ -84,6 +84,7 @@ struct mb_visit {
 	struct mb_flights *flights;     /* [MB_FLIGHT_KINDS], filled when asked for */
 	enum mb_flight_kind flown;      /* no feature looked at keeps less in flight */
 	uint64_t too_slow[MB_MAX_REPS / 64];            /* by representative, of choices that do not grow: by time alone */
+	bool growth_too_slow[MB_GROWTHS];               /* of those that do, from a number of layers on */
 	struct mb_judged under_node, under_split, at_hand;
 	int widest;                     /* offloading choice that moves all that any choice of groups of tensors moves; -1: none */
 	int dead_layers;                /* under_node.dead is for chunks of so many layers; -1: of no split yet */
