@@ -20,9 +20,9 @@ Test(validate_rows, a_run_with_what_was_measured)
 }
 
 static const struct { const char *name, *row, *reason; } refusals[] = {
-	{ "a number",        "{id: a}", "not a row of measurements" },
+	{ "a number",        "{id: a}", "it has no 'measured'" },
 	{ "unknown model",   "{id: a, run: {model: no-such, hardware: dgx-h100, gpus: 8, seq: 1, gbs: 8}, measured: {step_s: 1}}", "unknown model" },
-	{ "unknown key",     "{id: a, run: {" TINY ", tpp: 2}, measured: {step_s: 1}}", "unknown key" },
+	{ "unknown key",     "{id: a, run: {" TINY ", tpp: 2}, measured: {step_s: 1}}", "unknown key 'tpp', did you mean '" },
 	{ "does not divide", "{id: a, run: {" TINY ", tp: 3}, measured: {step_s: 1}}", "sizes do not fit" },
 	{ "another family",  "{id: a, family: t5, hardware: dgx-h100, gpus: 8, stack: mlm-dev-2026-05, megatron_args: {--num-layers: 2}, "
 	                     "measured: {peak_allocated_bytes: 1e9}}", "t5" },

@@ -115,7 +115,7 @@ void mb_measured_row(const struct mb_node *row, struct mb_arena *arena, struct m
 	} else if (mb_node_get(row, "kind")) {
 		mb_measured_published(row, arena, ret);
 	} else {
-		ret->skip = "not a row of measurements";
+		ret->skip = "not a row of measurements: it has no 'measured'";
 	}
 }
 

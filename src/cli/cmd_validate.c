@@ -60,6 +60,11 @@ int mb_cmd_validate(struct mb_call *call)
 	if (!e)
 		return MB_EXIT_INTERNAL;
 	mb_trials_fill(&set, &call->library, e, &trials);
+	if (trials.count == 0) {
+		mb_fail(&call->diags, trials.skipped[0].pos, "no row can be compared with a prediction: %s", trials.skipped[0].skip);
+		mb_evaluation_free(e);
+		return MB_EXIT_USAGE;
+	}
 	mb_accuracy_score(&trials, e, &accuracy);
 	mb_accuracy_group(&accuracy);
 	mb_accuracy_order(&accuracy);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "exchange/export.h"
 #include "plan/case.h"
 
 struct reader {
@@ -15,11 +16,35 @@ struct reader {
 
 typedef bool (*option_set)(struct reader *r, const char *value);
 
-static bool fail(struct reader *r, const char *option, const char *value, const char *expected)
+static struct mb_diag *report(struct reader *r, const char *option, const char *value, const char *expected)
 {
 	struct mb_diag *d = mb_report(r->diags, MB_ERROR, r->at, "", "--%s: '%.100s' is not valid", option, value);
 
 	snprintf(d->expected, sizeof d->expected, "%s", expected);
+	return d;
+}
+
+static bool fail(struct reader *r, const char *option, const char *value, const char *expected)
+{
+	report(r, option, value, expected);
+	return false;
+}
+
+/* expected: all there are, as "a, b or c". */
+static bool fail_choice(struct reader *r, const char *option, const char *value, const char *expected)
+{
+	char words[MB_DIAG_TEXT], *rest = words;
+	const char *names[8], *nearest;
+	struct mb_diag *d = report(r, option, value, expected);
+	size_t count = 0;
+
+	snprintf(words, sizeof words, "%s", expected);
+	for (char *word; count < 8 && (word = strtok_r(rest, ", ", &rest)) != NULL; )
+		if (strcmp(word, "or") != 0)
+			names[count++] = word;
+	nearest = mb_nearest(value, names, count);
+	if (nearest)
+		snprintf(d->nearest, sizeof d->nearest, "%s", nearest);
 	return false;
 }
 
@@ -50,7 +75,7 @@ static bool set_format(struct reader *r, const char *value)
 	int format;
 
 	if (!mb_name_value(names, value, &format))
-		return fail(r, "format", value, "table, json, csv or md");
+		return fail_choice(r, "format", value, "table, json, csv or md");
 	r->o->format = (enum mb_output_format)format;
 	return true;
 }
@@ -65,7 +90,7 @@ static bool set_objective(struct reader *r, const char *value)
 	int objective;
 
 	if (!mb_name_value(mb_objective_names, value, &objective))
-		return fail(r, "objective", value, "step, memory, cost or gpus");
+		return fail_choice(r, "objective", value, "step, memory, cost or gpus");
 	r->o->objective = (enum mb_objective)objective;
 	return true;
 }
@@ -78,8 +103,10 @@ static bool set_output(struct reader *r, const char *value)
 
 static bool set_to(struct reader *r, const char *value)
 {
+	enum mb_export_format format;
+
 	r->o->to = value;
-	return value[0] != '\0' || fail(r, "to", value, "bridge, megatron, yaml or sbatch");
+	return mb_export_format_find(value, &format) || fail_choice(r, "to", value, "bridge, megatron, yaml or sbatch");
 }
 
 static bool set_batch(struct reader *r, const char *value)
@@ -176,7 +203,7 @@ static bool set_by(struct reader *r, const char *value)
 		if (strcmp(names[i], value) == 0)
 			return true;
 	}
-	return fail(r, "by", value, "model, family, gpu, precision, stack or source");
+	return fail_choice(r, "by", value, "model, family, gpu, precision, stack or source");
 }
 
 static bool set_free(struct reader *r, const char *value)

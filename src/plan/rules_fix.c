@@ -14,6 +14,7 @@ struct attempt {
 	const struct mb_rule *rule;
 	struct mb_case start, now;      /* as it is; after the changes being tried */
 	struct mb_broken before;
+	bool whole;                     /* other errors about the key changed have to go as well */
 	struct mb_fix best, other;      /* other: same effort, another key */
 	double best_cost, other_cost;
 };
@@ -132,6 +133,20 @@ static void keep(struct attempt *a, const struct mb_fix *fix, double cost)
 	}
 }
 
+/* An error about a key that is there before and after. -1: none. */
+static int left_error(const struct attempt *a, enum mb_key_id key)
+{
+	for (int i = 0; i < mb_rule_count; i++) {
+		enum mb_key_id about;
+
+		if (!mb_is_broken(&a->before, i) || mb_rules[i].severity != MB_RULE_ERROR || mb_rules[i].holds(&a->now, &a->now.run.plan))
+			continue;
+		if (mb_rule_keys(mb_rules[i].keys, &about, 1) > 0 && about == key)
+			return i;
+	}
+	return -1;
+}
+
 /* Tries one or two changes. Returns -1 when they do, else the rule that stands against them, or that is still broken. */
 static int try_changes(struct attempt *a, const struct mb_change *changes, int count)
 {
@@ -148,6 +163,8 @@ static int try_changes(struct attempt *a, const struct mb_change *changes, int c
 	if (!a->rule->holds(&a->now, &a->now.run.plan))
 		return (int)(a->rule - mb_rules);
 	error = new_error(a, &a->now, &lesser);
+	if (error < 0 && a->whole)
+		error = left_error(a, changes[0].key);
 	if (error < 0)
 		keep(a, &fix, cost + 30 * lesser + 12 * (fix.count - 1));
 	return error;
@@ -283,7 +300,11 @@ void mb_find_fix(const struct mb_query *q, const struct mb_plan *p, const struct
 	a.start.run.plan = *p;
 	a.now = a.start;
 	mb_find_broken(&a.start, p, &a.before);
+	a.whole = true;
 	try_single(&a, keys, count);
+	a.whole = false;
+	if (a.best.count == 0)
+		try_single(&a, keys, count);
 	if (a.best_cost >= 300)
 		try_pairs(&a, keys, count);
 	*fix = a.best;

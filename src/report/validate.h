@@ -21,6 +21,7 @@ void mb_validation_markdown(const struct mb_validation *x, struct mb_arena *aren
 /* Reasons for skipping, most frequent first, with a row each. Returns how many of `ret` are filled. */
 struct mb_skip_reason {
 	const char *reason, *example;
+	struct mb_pos pos;              /* of the first one */
 	int count;
 };
 int mb_skip_reasons(const struct mb_trials *trials, struct mb_skip_reason *ret);

@@ -28,7 +28,7 @@ int mb_skip_reasons(const struct mb_trials *trials, struct mb_skip_reason *ret)
 		while (r < n && strcmp(ret[r].reason, row->skip) != 0)
 			r++;
 		if (r == n)
-			ret[n++] = (struct mb_skip_reason){ row->skip, row->id, 0 };
+			ret[n++] = (struct mb_skip_reason){ row->skip, row->id, row->pos, 0 };
 		ret[r].count++;
 	}
 	qsort(ret, (size_t)n, sizeof *ret, by_count);
@@ -142,7 +142,8 @@ static void list_skipped(const struct mb_validation *x, const struct mb_style *s
 	mb_text_printf(ret, "skipped %s of %s rows:\n", mb_number_count(x->trials->skipped_count).s,
 	               mb_number_count(x->trials->skipped_count + x->trials->count).s);
 	for (int i = 0; i < n; i++) {
-		char *line = mb_arena_printf(arena, "%4d  %s", reasons[i].count, reasons[i].reason);
+		char *line = mb_arena_printf(arena, "%4d  %s (%s%s:%d)", reasons[i].count, reasons[i].reason, reasons[i].count > 1 ? "first " : "",
+			reasons[i].pos.file, reasons[i].pos.line);
 
 		mb_text_add(ret, "  ");
 		mb_wrap(ret, s, 2, 8, line);
@@ -156,10 +157,7 @@ void mb_validation_text(const struct mb_validation *x, const struct mb_style *s,
 
 	t->arena = &arena;
 	fill(x, t);
-	if (t->row_count)
-		mb_table_print(t, s, ret);
-	else
-		mb_text_add(ret, "No row of these files can be compared with a prediction.\n");
+	mb_table_print(t, s, ret);
 	mb_pairs_text(x->accuracy, ret);
 	if (!s->quiet) {
 		list_worst(x, "time", &arena, ret);
