@@ -150,9 +150,11 @@ Test(table, columns_are_dropped_before_a_row_would_wrap)
 {
 	struct mb_arena arena = { 0 };
 	struct mb_table t = { .arena = &arena };
-	struct mb_style narrow = { .width = 14 };
+	struct mb_style narrow = { .width = 14, .cut = true }, piped = { .width = 14 };
 
 	two_rows(&t);
+	cr_expect_not_null(strstr(print(&t, &piped), "MFU"), "into a pipe nothing is left out");
+
 	const char *text = print(&t, &narrow);
 
 	cr_expect_null(strstr(text, "MFU"));

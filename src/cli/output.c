@@ -31,6 +31,7 @@ struct mb_style mb_style_of(FILE *stream, bool quiet)
 
 	if (!isatty(fd))
 		return s;
+	s.cut = true;
 	if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
 		s.width = size.ws_col < NARROWEST ? NARROWEST : size.ws_col < CANVAS ? size.ws_col : CANVAS;
 	s.utf8 = locale_is_utf8();

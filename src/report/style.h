@@ -8,6 +8,7 @@
 
 struct mb_style {
 	int width;              /* columns of the canvas */
+	bool cut;               /* tables leave out and shorten what is too wide for it; not into a pipe or file */
 	bool utf8;              /* else ASCII only */
 	bool colour;            /* 16-colour codes, so that the user's theme decides */
 	bool quiet;             /* tables and verdicts only */

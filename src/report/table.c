@@ -237,7 +237,8 @@ void mb_table_print(struct mb_table *t, const struct mb_style *s, struct mb_text
 	struct widths w;
 
 	measure(t, &w);
-	fit(t, &w, s->width);
+	if (s->cut)
+		fit(t, &w, s->width);
 	print_heads(t, s, &w, false, ret);
 	print_heads(t, s, &w, true, ret);
 	for (int r = 0; r < t->row_count; r++)
