@@ -1,5 +1,4 @@
 #include "base/arena.h"
-#include "base/pages.h"
 
 #include <stdarg.h>
 #include <stdalign.h>
@@ -8,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/pages.h"
 
 enum {
 	BLOCK_BYTES = 64 * 1024,
