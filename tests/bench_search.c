@@ -53,7 +53,7 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Machines pause: short searches run until they took a second, and the least and the middle of the times are told. */
+/* Machines pause: short searches run until they took two seconds, and the least and the middle of the times are told. */
 static void bench(const char *name, const struct mb_query *q)
 {
 	struct mb_search_options options = { .top = 10, .threads = getenv("MBSIM_THREADS") ? atoi(getenv("MBSIM_THREADS")) : 1 };

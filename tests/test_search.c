@@ -472,12 +472,12 @@ static bool is_same_row(const struct mb_ranked *x, const struct mb_ranked *y)
 /* Of all plans near the listed ones; the limit of the search's front is a sum away from the one here. */
 static void check_front(struct space *s, const struct brute *b, uint64_t seed, const struct mb_search_result *r)
 {
-	double limit = b->best.has_fit ? b->best.fit.step_s * 1.1 : 0;
+	double fastest_s = b->best.has_fit ? b->best.fit.step_s : b->best.count > 0 ? b->best.of[0].step_s : 0, limit = fastest_s * 1.1;
 	struct mb_best front;
 	int count = 0;
 
-	if (!b->best.has_fit)
-		return;
+	for (int i = 1; i < r->front_count; i++)
+		cr_expect(r->front[i].step_s >= r->front[i - 1].step_s && r->front[i].peak_bytes < r->front[i - 1].peak_bytes, "seed %" PRIu64 ": front", seed);
 	mb_best_init(&front, MB_AIM_FRONT, MB_MAX_FRONT, &s->arena);
 	for (int i = 0; i < b->count; i++)
 		if (b->points[i].step_s < limit * (1 - 1e-12) && is_near(r, &b->points[i].plan))

@@ -28,7 +28,6 @@ int mb_cmd_export(struct mb_call *call)
 {
 	const struct mb_options *o = &call->options;
 	struct mb_query *q = mb_arena_alloc(&call->arena, sizeof *q);
-	enum mb_export_format format;
 	struct mb_text text = { 0 };
 	int status;
 
@@ -36,16 +35,15 @@ int mb_cmd_export(struct mb_call *call)
 		mb_fail(&call->diags, (struct mb_pos){ 0 }, "export has --to, and no --format");
 		return MB_EXIT_USAGE;
 	}
-	if (o->to == NULL) {
+	if (!o->has_to) {
 		mb_fail(&call->diags, (struct mb_pos){ 0 }, "--to is missing, expected bridge, megatron, yaml or sbatch");
 		return MB_EXIT_USAGE;
 	}
-	mb_export_format_find(o->to, &format);          /* the options are known to be good */
 	if (!mb_run_load(call, o->rank == 0, q))
 		return MB_EXIT_USAGE;
 	if (o->rank && (status = mb_run_take_rank(call, q)) != MB_EXIT_DONE)
 		return status;
-	if (!mb_export(q, format, &call->library, &call->arena, &text, &call->diags)) {
+	if (!mb_export(q, o->to, &call->library, &call->arena, &text, &call->diags)) {
 		mb_text_free(&text);
 		return MB_EXIT_USAGE;
 	}

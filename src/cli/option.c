@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "exchange/export.h"
 #include "plan/case.h"
 
 struct reader {
@@ -103,10 +102,8 @@ static bool set_output(struct reader *r, const char *value)
 
 static bool set_to(struct reader *r, const char *value)
 {
-	enum mb_export_format format;
-
-	r->o->to = value;
-	return mb_export_format_find(value, &format) || fail_choice(r, "to", value, "bridge, megatron, yaml or sbatch");
+	r->o->has_to = mb_export_format_find(value, &r->o->to);
+	return r->o->has_to || fail_choice(r, "to", value, "bridge, megatron, yaml or sbatch");
 }
 
 static bool set_batch(struct reader *r, const char *value)

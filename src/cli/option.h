@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "cli/require.h"
+#include "exchange/export.h"
 #include "search/search.h"
 
 enum mb_output_format { MB_FORMAT_TABLE, MB_FORMAT_JSON, MB_FORMAT_CSV, MB_FORMAT_MD };
@@ -24,7 +25,8 @@ extern const struct mb_name mb_objective_names[];
 struct mb_options {
 	enum mb_output_format format;
 	const char *output, *batch;
-	const char *to;                 /* export */
+	bool has_to;                    /* export */
+	enum mb_export_format to;
 	const char *by, *also_free;     /* validate, calibrate */
 	double loosen;                  /* calibrate; 0: not given */
 	bool from_priors;

@@ -82,15 +82,25 @@ static void add_with_companions(const struct attempt *a, struct mb_fix *fix, str
 	}
 }
 
-/* New errors: the index of the first, or -1 with how many settings have newly lost their effect. */
-static int new_error(const struct attempt *a, const struct mb_case *c, int *lesser)
+static bool is_error_about(const struct mb_rule *rule, enum mb_key_id key)
+{
+	enum mb_key_id about;
+
+	return rule->severity == MB_RULE_ERROR && mb_rule_keys(rule->keys, &about, 1) > 0 && about == key;
+}
+
+/*
+ * New errors, and where all have to go, old ones about the key: the index of the first, or -1 with how many settings
+ * have newly lost their effect.
+ */
+static int new_error(const struct attempt *a, const struct mb_case *c, enum mb_key_id key, int *lesser)
 {
 	struct mb_broken after;
 
 	*lesser = 0;
 	mb_find_broken(c, &c->run.plan, &after);
 	for (int i = 0; i < mb_rule_count; i++) {
-		if (!mb_is_broken(&after, i) || mb_is_broken(&a->before, i))
+		if (!mb_is_broken(&after, i) || (mb_is_broken(&a->before, i) && !(a->whole && is_error_about(&mb_rules[i], key))))
 			continue;
 		if (mb_rules[i].severity == MB_RULE_ERROR)
 			return i;
@@ -133,20 +143,6 @@ static void keep(struct attempt *a, const struct mb_fix *fix, double cost)
 	}
 }
 
-/* An error about a key that is there before and after. -1: none. */
-static int left_error(const struct attempt *a, enum mb_key_id key)
-{
-	for (int i = 0; i < mb_rule_count; i++) {
-		enum mb_key_id about;
-
-		if (!mb_is_broken(&a->before, i) || mb_rules[i].severity != MB_RULE_ERROR || mb_rules[i].holds(&a->now, &a->now.run.plan))
-			continue;
-		if (mb_rule_keys(mb_rules[i].keys, &about, 1) > 0 && about == key)
-			return i;
-	}
-	return -1;
-}
-
 /* Tries one or two changes. Returns -1 when they do, else the rule that stands against them, or that is still broken. */
 static int try_changes(struct attempt *a, const struct mb_change *changes, int count)
 {
@@ -162,9 +158,7 @@ static int try_changes(struct attempt *a, const struct mb_change *changes, int c
 	}
 	if (!a->rule->holds(&a->now, &a->now.run.plan))
 		return (int)(a->rule - mb_rules);
-	error = new_error(a, &a->now, &lesser);
-	if (error < 0 && a->whole)
-		error = left_error(a, changes[0].key);
+	error = new_error(a, &a->now, changes[0].key, &lesser);
 	if (error < 0)
 		keep(a, &fix, cost + 30 * lesser + 12 * (fix.count - 1));
 	return error;

@@ -120,6 +120,18 @@ static double value_of(enum mb_aim aim, const struct mb_ranked *r)
 	return aim == MB_AIM_PEAK ? r->peak_bytes : r->step_s;
 }
 
+/* Bits of a peak's mantissa that tell slots apart: those of one slot differ by less than 1.6 %. */
+enum { FRONT_BITS = 6 };
+
+/* Grows with the peak. */
+static int64_t slot_of(double peak_bytes)
+{
+	int64_t bits;
+
+	memcpy(&bits, &peak_bytes, sizeof bits);
+	return peak_bytes > 0 ? bits >> (52 - FRONT_BITS) : 0;
+}
+
 void mb_best_goal(const struct mb_best *b, struct mb_goal *ret)
 {
 	ret->aim = b->aim;
@@ -132,7 +144,7 @@ void mb_best_goal(const struct mb_best *b, struct mb_goal *ret)
 	ret->front_count = 0;
 	for (int i = 0; b->aim == MB_AIM_FRONT && i < b->count; i++) {
 		ret->front_s[i] = b->of[i].step_s;
-		ret->front_slot[i] = mb_front_slot(b->of[i].peak_bytes);
+		ret->front_slot[i] = slot_of(b->of[i].peak_bytes);
 		ret->front_count++;
 	}
 }
@@ -142,18 +154,10 @@ double mb_goal_limit_s(const struct mb_goal *g)
 	return g->aim == MB_AIM_STEP ? mb_smaller(g->max_step_s, mb_larger(g->last, g->fit)) : g->max_step_s;
 }
 
-int64_t mb_front_slot(double peak_bytes)
-{
-	int64_t bits;
-
-	memcpy(&bits, &peak_bytes, sizeof bits);
-	return peak_bytes > 0 ? bits >> (52 - MB_FRONT_BITS) : 0;
-}
-
 /* Whether everything that costs at least so much is beaten. */
 static bool front_excludes(const struct mb_goal *g, double step_s, double peak_bytes)
 {
-	int64_t slot = mb_front_slot(peak_bytes);
+	int64_t slot = slot_of(peak_bytes);
 
 	for (int i = 0; i < g->front_count && g->front_s[i] <= step_s; i++)
 		if (g->front_slot[i] < slot || (g->front_slot[i] == slot && g->front_s[i] < step_s))
@@ -206,7 +210,7 @@ static void insert(struct mb_best *b, const struct mb_ranked *r)
  */
 static bool beats(const struct mb_best *b, const struct mb_ranked *x, const struct mb_ranked *y)
 {
-	int64_t slot = mb_front_slot(x->peak_bytes), other = mb_front_slot(y->peak_bytes);
+	int64_t slot = slot_of(x->peak_bytes), other = slot_of(y->peak_bytes);
 
 	if (x->step_s > y->step_s || slot > other)
 		return false;

@@ -13,9 +13,6 @@ enum mb_aim {
 	MB_AIM_CLOSEST                  /* least device use within the resolution, whether it fits or not */
 };
 
-/* Bits of a peak's mantissa that tell slots apart: those of one slot differ by less than 1.6 %. */
-enum { MB_FRONT_BITS = 6 };
-
 #define MB_CLOSEST_RESOLUTION 0.03
 
 /* Why a point needs no look. */
@@ -42,11 +39,8 @@ struct mb_goal {
 	double device_factor;           /* device use is at least so many times the peak */
 	int front_count;
 	double front_s[MB_MAX_FRONT];   /* in order */
-	int64_t front_slot[MB_MAX_FRONT];
+	int64_t front_slot[MB_MAX_FRONT];        /* grow with the peak */
 };
-
-/* Grows with the peak. */
-int64_t mb_front_slot(double peak_bytes);
 
 void mb_best_goal(const struct mb_best *b, struct mb_goal *ret);
 

@@ -145,10 +145,11 @@ static int first_broken(struct enumeration *e, const struct mb_split_table *t)
 
 static int broken_by(struct enumeration *e, const struct mb_split_table *t)
 {
-	struct broken *known = &e->tables[(t - e->w->splits.table) * MBS_KNOWN + e->mbs_at % MBS_KNOWN];
+	struct broken *known;
 
 	if (!e->apart || e->mbs_at >= MBS_KNOWN)
 		return first_broken(e, t);
+	known = &e->tables[(t - e->w->splits.table) * MBS_KNOWN + e->mbs_at];
 	if (known->outer != e->outer)
 		*known = (struct broken){ e->outer, first_broken(e, t) };
 	return known->rule;
@@ -270,15 +271,17 @@ static bool start_enumeration(struct mb_walk *w, const struct mb_plan *p, struct
 /* What a thread found becomes the walk's. */
 static bool take(struct mb_walk *w, struct enumeration *e)
 {
-	bool first = !w->nodes && !e->failed;
-	bool ok = first || (!e->failed && grow(&w->nodes, &w->node_capacity, w->node_count + e->node_count));
+	bool ok = !e->failed;
 
-	if (first) {
+	if (ok && !w->nodes) {
 		w->nodes = e->nodes;
 		w->node_capacity = e->node_capacity;
 		e->nodes = NULL;
-	} else if (ok && e->node_count > 0)
-		memcpy(w->nodes + w->node_count, e->nodes, (size_t)e->node_count * sizeof *e->nodes);
+	} else if (ok && e->node_count > 0) {
+		ok = grow(&w->nodes, &w->node_capacity, w->node_count + e->node_count);
+		if (ok)
+			memcpy(w->nodes + w->node_count, e->nodes, (size_t)e->node_count * sizeof *e->nodes);
+	}
 	w->node_count += ok ? e->node_count : 0;
 	mb_tally_add(&w->rules, &e->rules);
 	free_nodes(e->nodes, e->node_capacity);
